@@ -1,0 +1,1 @@
+"""Adapters for agents of any kind, and the built-in agents."""

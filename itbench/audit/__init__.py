@@ -1,0 +1,1 @@
+"""The compliance checks on people's own estates, without an agent."""

@@ -1,0 +1,1 @@
+"""The AWS account and its bill: moto behind our own front, price book, rating."""

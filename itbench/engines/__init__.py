@@ -1,0 +1,1 @@
+"""CEL and Rego in pools of child processes; used by policy, evaluate and kube."""

@@ -1,0 +1,1 @@
+"""Evidence -> checks -> metrics: pure functions, one module per domain."""

@@ -1,0 +1,1 @@
+"""The embedded control plane: store, registry, admission, API server, controllers, scheduler."""

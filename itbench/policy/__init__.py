@@ -1,0 +1,1 @@
+"""Judges policies and network rules on fixtures that the agent never saw."""

@@ -1,0 +1,1 @@
+"""Runs trials: the state machine, its actions, locks, resume, prove."""

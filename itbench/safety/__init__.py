@@ -1,0 +1,1 @@
+"""Transactional no-regression around whatever acts."""

@@ -1,0 +1,1 @@
+"""Stands estates up and breaks them: ansible-runner and the environments."""
