@@ -1,0 +1,66 @@
+"""The record that the control plane keeps of every request from outside, for graders, safety and the audit of changes.
+
+`itbench.kube.api` and in-process clients with a user append to `ControlPlane.audit`; graders read it.
+Evidence holds no wire times, ports or tokens: times are world seconds, digests are of canonical JSON.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+"""Verbs that may change state (a POST on a connect subresource such as exec is audited as `create` too)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One request. Plain data: `as_data` and `from_data` round-trip it for snapshots.
+
+    Attributes:
+        time: world second at which it was answered.
+        user: who asked; `manager`: the field manager or client program.
+        verb: RBAC verb (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`).
+        resource: plural and group such as `deployments.apps`; empty for non-resource paths.
+        code: HTTP status of the answer.
+        before: digest of the object before a write, empty when it did not exist; `after`: the same after it.
+        dry: a dry run, nothing was kept.
+        detail: the command of an exec, the path of a non-resource request, the patch type of a patch.
+    """
+
+    time: float
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    subresource: str
+    code: int
+    before: str = ""
+    after: str = ""
+    manager: str = ""
+    dry: bool = False
+    detail: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the request changed, or tried to change, stored state."""
+        return self.verb in WRITES and not self.dry
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for snapshots and evidence."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "AuditRecord":
+        """The inverse of `as_data`."""
+        return cls(**data)
+
+
+def digest_of(obj: dict[str, Any] | None) -> str:
+    """A short digest of an object's canonical JSON without resourceVersion and managedFields; empty for None."""
+    if obj is None:
+        return ""
+    meta = {k: v for k, v in obj.get("metadata", {}).items() if k not in ("resourceVersion", "managedFields")}
+    text = json.dumps({**obj, "metadata": meta}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
