@@ -1,0 +1,189 @@
+"""What every document on disk has in common: frozen models, durations, and parsing whose errors name file, line and field.
+
+Called by the library for documents that people write, and by `run` for those that trials leave behind.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from itbench.core.errors import ScenarioDefect
+
+Path_ = tuple[str | int, ...]
+M = TypeVar("M", bound=BaseModel)
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(value: Any) -> float:
+    """`90`, `90s`, `2m`, `1h30m`, `250ms` -> seconds; raises ValueError on anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("expected a duration such as 90s, 2m or 1h30m")
+    if isinstance(value, int | float):
+        return float(value)
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
+    if not parts or "".join(number + unit for number, unit in parts) != value.strip():
+        raise ValueError("expected a duration such as 90s, 2m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+Duration = Annotated[float, BeforeValidator(seconds)]
+"""Seconds; written as a number or as `90s`, `2m`, `1h30m`."""
+
+
+class Document(BaseModel):
+    """Base of all documents: immutable, and unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class DocumentError(ScenarioDefect):
+    """A document does not have the right form; one line per problem, each with file, line, field, seen, expected."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses duplicate keys."""
+
+
+def _positions(node: yaml.Node, path: Path_, found: dict[Path_, int]) -> None:
+    found[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            step = str(getattr(key, "value", ""))
+            _positions(value, (*path, step), found)
+            found[(*path, step)] = key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            _positions(value, (*path, index), found)
+
+
+def _refuse_duplicates(node: yaml.Node, file: Path) -> None:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(getattr(key, "value", ""))
+            if name in seen:
+                raise DocumentError(
+                    f"{file}:{key.start_mark.line + 1}: field given twice", seen=name, hint="keep one of them"
+                )
+            seen.add(name)
+            _refuse_duplicates(value, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _refuse_duplicates(value, file)
+
+
+def read_yaml(file: Path) -> tuple[Any, dict[Path_, int]]:
+    """The data of a YAML file and the line of each field.
+
+    Raises:
+        DocumentError: unreadable, not YAML, or a field given twice.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentError(f"cannot read {file}", seen=str(error), expected="a readable UTF-8 file") from error
+    try:
+        node = yaml.compose(text, _Loader)
+        data = yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 1
+        raise DocumentError(
+            f"{file}:{line}: not YAML", seen=getattr(error, "problem", str(error)), expected="YAML"
+        ) from error
+    lines: dict[Path_, int] = {}
+    if node is not None:
+        _refuse_duplicates(node, file)
+        _positions(node, (), lines)
+    return data, lines
+
+
+def nearest(value: object, options: list[str]) -> str:
+    """`, did you mean 'x'?` for the closest option, or nothing."""
+    close = difflib.get_close_matches(str(value), options, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _field_names(model: type[BaseModel], path: Path_) -> list[str]:
+    """Names valid at the parent of `path`, followed through nested models as far as annotations tell."""
+    current: Any = model
+    for step in path[:-1]:
+        current = _descend(current, step)
+        if current is None:
+            return []
+    fields = getattr(current, "model_fields", {})
+    return [field.alias or name for name, field in fields.items()]
+
+
+def _descend(kind: Any, step: str | int) -> Any:
+    fields = getattr(kind, "model_fields", None)
+    if fields is not None:
+        named = {field.alias or name: field.annotation for name, field in fields.items()}
+        return _model_in(named.get(str(step)))
+    return kind if isinstance(step, int) else None
+
+
+def _model_in(annotation: Any) -> Any:
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None
+
+
+def _line_of(path: Path_, lines: Mapping[Path_, int]) -> int:
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+def _problem(error: Any, file: Path | str, lines: Mapping[Path_, int], model: type[BaseModel]) -> str:
+    path = tuple(step for step in error["loc"])
+    field = ".".join(str(step) for step in path) or "document"
+    seen, message = error.get("input"), str(error["msg"])
+    hint = ""
+    if error["type"] == "extra_forbidden":
+        message = "no such field"
+        hint = nearest(path[-1], _field_names(model, path))
+        seen = path[-1]
+    elif error["type"] == "missing":
+        message, seen = "required field is missing", None
+    elif error["type"] == "literal_error":
+        options = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+        hint = nearest(seen, options)
+    text = f"{file}:{_line_of(path, lines)}: {field}: {message}"
+    if seen is not None:
+        shown = repr(seen)
+        text += f"; seen {shown if len(shown) <= 80 else shown[:77] + '...'}"
+    return text + (f"; {hint}" if hint else "")
+
+
+def parse(model: type[M], data: Any, *, file: Path | str = "document", lines: Mapping[Path_, int] | None = None) -> M:
+    """Validate data as a document.
+
+    Raises:
+        DocumentError: every problem on a line of its own: file, line, field, what was expected, what was seen.
+    """
+    if not isinstance(data, dict):
+        raise DocumentError(
+            f"{file}:1: not a mapping", seen=type(data).__name__, expected=f"the fields of a {model.__name__}"
+        )
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problems = [_problem(item, file, lines or {}, model) for item in error.errors()]
+        raise DocumentError("\n".join(problems)) from error
+
+
+def load(model: type[M], file: Path) -> M:
+    """Read and validate a YAML document; errors as in `parse` and `read_yaml`."""
+    data, lines = read_yaml(file)
+    return parse(model, data, file=file, lines=lines)

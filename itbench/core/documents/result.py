@@ -1,0 +1,132 @@
+"""What a trial leaves behind: evidence, checks, result, and the run's own documents. Written by `run`, read by reports."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from itbench.core.documents.base import Document
+
+Outcome = Literal["pass", "fail", "invalid"]
+
+
+class CheckResult(Document):
+    """One graded fact: what was wanted, what the evidence shows, and where in the evidence that stands."""
+
+    name: str
+    kind: str
+    answer: str
+    """The answer it belongs to: diagnosis, mitigation, verdict or answer."""
+    passed: bool
+    wanted: str
+    seen: str
+    where: str
+    score: float | None = None
+    details: dict[str, Any] = {}
+
+
+class Result(Document):
+    """`result.json` of a trial."""
+
+    schema_: Literal["itbench/result/v1"] = Field("itbench/result/v1", alias="schema")
+    scenario: str
+    seed: int
+    trial: int
+    agent: str
+    outcome: Outcome
+    cause: str
+    """The row of the cause table; `checks` when the checks decided."""
+    detail: str = ""
+    answers: dict[str, bool] = {}
+    checks: tuple[CheckResult, ...] = ()
+    metrics: dict[str, float | int | str | None] = {}
+    clock: str = ""
+    isolation: str = ""
+    family: str = ""
+    domain: str = ""
+    title: str = ""
+
+
+class Action(Document):
+    """One tool call of the agent, in world time."""
+
+    t: float
+    end: float
+    tool: str
+    arguments: dict[str, Any]
+    ok: bool
+    digest: str
+
+
+class Write(Document):
+    """One write to the estate by somebody other than the controllers: who, what, and the object's digests."""
+
+    t: float
+    user: str
+    verb: str
+    resource: str
+    namespace: str
+    name: str
+    subresource: str = ""
+    code: int = 0
+    before: str = ""
+    after: str = ""
+
+
+class Snapshot(Document):
+    """The estate at the end of a phase: objects by resource, firing alerts, time."""
+
+    t: float
+    objects: dict[str, list[dict[str, Any]]] = {}
+    alerts: list[dict[str, Any]] = []
+
+
+class Evidence(Document):
+    """Everything grading may look at. World time only; no ports, tokens, paths or reads."""
+
+    schema_: Literal["itbench/evidence/v1"] = Field("itbench/evidence/v1", alias="schema")
+    scenario: str
+    seed: int
+    trial: int
+    times: dict[str, float]
+    """World seconds: staged, fault, symptom, hand_over, submit, settled, challenge, end (those that happened)."""
+    snapshots: dict[str, Snapshot] = {}
+    journeys: dict[str, list[tuple[float, float, float, float, float]]] = {}
+    """Per journey rows (t, requests per second, share that succeeded, p50 s, p99 s), one per probe interval."""
+    actions: list[Action] = []
+    writes: list[Write] = []
+    submission: dict[str, Any] | None = None
+    cause: str = "checks"
+    facts: dict[str, Any] = {}
+    """What a domain's own collectors measured (policy matrix, bill, reachability)."""
+
+
+class RunDocument(Document):
+    """`run.yaml`: what was asked for."""
+
+    schema_: Literal["itbench/run/v1"] = Field("itbench/run/v1", alias="schema")
+    scenarios: tuple[str, ...]
+    agents: tuple[str, ...]
+    trials: int = 1
+    seed: int = 0
+    clock: str = "auto"
+    environment: str = "embedded"
+    isolation: str = "auto"
+    task: tuple[str, ...] = ()
+    kubeconfig: str = ""
+    timeout_s: float | None = None
+    agent_dirs: tuple[str, ...] = ()
+    library: tuple[str, ...] = ()
+
+
+class Lock(Document):
+    """`lock.json`: hashes of every input, versions, seeds; equal locks mean comparable results."""
+
+    schema_: Literal["itbench/lock/v1"] = Field("itbench/lock/v1", alias="schema")
+    versions: dict[str, str]
+    scenarios: dict[str, str]
+    playbooks: str
+    metrics: str
+    sources: str
+    seed: int
+    clock: str
+    isolation: str = ""
