@@ -1,0 +1,95 @@
+"""Label sets, matchers, and the inverted index that finds series by them; used by the metric store, PromQL and LogQL."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from itbench.core.errors import UsageError
+
+Labels = tuple[tuple[str, str], ...]
+"""A label set: (name, value) pairs sorted by name, without empty values."""
+
+NAME = "__name__"
+
+
+def freeze(labels: Mapping[str, str] | Iterable[tuple[str, str]]) -> Labels:
+    """Any mapping of labels -> a hashable label set; an empty value is the same as no label."""
+    pairs = labels.items() if isinstance(labels, Mapping) else labels
+    return tuple(sorted((name, value) for name, value in pairs if value != ""))
+
+
+_POSIX = {
+    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s",
+    "punct": r"!-/:-@\[-`{-~", "word": r"\w", "xdigit": "0-9A-Fa-f", "blank": r" \t",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def compile_regex(pattern: str) -> re.Pattern[str]:
+    """An RE2 pattern as Python spells it; `.` matches line ends too, as in Prometheus 3.
+
+    Raises:
+        UsageError: it is not a regular expression.
+    """
+    text = re.sub(r"\[:(\w+):\]", lambda found: _POSIX.get(found[1], found[0]), pattern).replace(r"\z", r"\Z")
+    try:
+        return re.compile(text, re.DOTALL)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"error parsing regexp: {error}: `{pattern}`") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """`name op value`, op one of `=`, `!=`, `=~`, `!~`; regular expressions are anchored at both ends."""
+
+    name: str
+    op: str
+    value: str
+    _regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_regex", compile_regex(self.value) if "~" in self.op else None)
+
+    def accepts(self, value: str) -> bool:
+        """Whether a label with this value (empty: without the label) matches."""
+        if self._regex is None:
+            return (value == self.value) == (self.op == "=")
+        return (self._regex.fullmatch(value) is not None) == (self.op == "=~")
+
+
+class Index:
+    """Series numbers by label name and value. Numbers count up from 0 in the order of `add`."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._postings: dict[str, dict[str, set[int]]] = {}
+
+    def add(self, labels: Labels) -> int:
+        """Take in one series; returns its number."""
+        number = self._count
+        self._count += 1
+        for name, value in labels:
+            self._postings.setdefault(name, {}).setdefault(value, set()).add(number)
+        return number
+
+    def match(self, matchers: Iterable[Matcher]) -> list[int]:
+        """Numbers of the series that all matchers accept, ascending."""
+        found: set[int] | None = None
+        for matcher in sorted(matchers, key=lambda each: each.op != "="):
+            matched = self._one(matcher, found)
+            found = matched if found is None else found & matched
+            if not found:
+                return []
+        return sorted(range(self._count) if found is None else found)
+
+    def _one(self, matcher: Matcher, among: set[int] | None) -> set[int]:
+        """Series that one matcher accepts (at least those of `among`)."""
+        values = self._postings.get(matcher.name, {})
+        if matcher.op == "=" and matcher.value:
+            return values.get(matcher.value, set())
+        if not matcher.accepts(""):
+            accepted = [numbers for value, numbers in values.items() if matcher.accepts(value)]
+            return set().union(*accepted)
+        refused = [numbers for value, numbers in values.items() if not matcher.accepts(value)]
+        return (set(range(self._count)) if among is None else among).difference(*refused)
