@@ -45,10 +45,13 @@ def go_flags(text: str) -> tuple[dict[str, dict[int, tuple[str, str]]], set[str]
                 continue
             tag = re.search(r'json:"([^"]*)"', line)
             options = (tag.group(1) if tag else "").split(",")
-            fields[int(match.group(2))] = options[0], (
-                ("p" if match.group(1) else "")
-                + ("i" if "inline" in options else "")
-                + ("" if "omitempty" in options or "omitzero" in options or "inline" in options else "r")
+            fields[int(match.group(2))] = (
+                options[0],
+                (
+                    ("p" if match.group(1) else "")
+                    + ("i" if "inline" in options else "")
+                    + ("" if "omitempty" in options or "omitzero" in options or "inline" in options else "r")
+                ),
             )
         flags[name] = fields
     return flags, {name for name, _ in LIST.findall(text)}
@@ -91,7 +94,7 @@ def main(root: Path, target: Path) -> None:
             groups[f"{group}/{version}".lstrip("/")] = package
     data = json.dumps({"groups": groups, "messages": messages}, separators=(",", ":"), sort_keys=True).encode()
     target.write_bytes(gzip.compress(data, 9, mtime=0))
-    print(len(messages), "messages,", len(groups), "group versions,", target.stat().st_size, "bytes")
+    sys.stdout.write(f"{len(messages)} messages, {len(groups)} group versions, {target.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

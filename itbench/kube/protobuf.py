@@ -40,7 +40,7 @@ def decode(body: bytes) -> Obj:
         envelope = {number: value for number, _, value in _scan(body[4:])}
         kind = {number: value.decode() for number, _, value in _scan(envelope.get(1, b""))}
         version, name = kind.get(1, ""), kind.get(2, "")
-        decoded = _message(message_of(version, name), envelope.get(2, b""))
+        decoded: Obj = _message(message_of(version, name), envelope.get(2, b""))
     except (IndexError, struct.error, AttributeError, TypeError) as error:
         raise ValueError(f"damaged protobuf: {error}") from error
     return {"apiVersion": version, "kind": name} | decoded
