@@ -96,7 +96,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+
+from itbench.core.documents.base import Document
 
 Workload = Annotated[str, Field(pattern=r"^(deployment|statefulset|daemonset)/[a-z0-9.-]+$")]
 Protocol = Literal["http", "grpc", "tcp", "udp", "kafka", "redis", "postgres"]
@@ -105,18 +107,12 @@ SCALES: dict[str, float] = {"s": 1.0, "ms": 1e-3, "percent": 1e-2, "count": 1.0}
 """What one written unit of a setting is worth in the model."""
 
 
-class Part(BaseModel):
-    """Base of all parts: frozen, unknown fields are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
 def _off(value: Any) -> Any:
     """YAML reads a bare `off` as False; in this document it always means "no limit"."""
     return "off" if value is False else value
 
 
-class Setting(Part):
+class Setting(Document):
     """A number that an operator can change: an env variable (read at start) or a ConfigMap key (hot: read at once).
 
     The text in the object is a number in `unit`, a duration such as `3s` or `500ms`, or `off` / empty (no limit, feature unused).
@@ -143,7 +139,7 @@ Number = Annotated[float | Setting | Literal["off"], BeforeValidator(_off)]
 """A plain number in the field's own unit, `off`, or a `Setting`."""
 
 
-class Address(Part):
+class Address(Document):
     """Where a call goes: read from env (or a mounted file) of the real manifest, so that a wrong value really breaks it.
 
     The text may be `host`, `host:port`, a URL, or anything that `match` finds `host` (and `port`) in.
@@ -162,7 +158,7 @@ class Address(Part):
         return self
 
 
-class Call(Part):
+class Call(Document):
     """One call that an operation makes. Calls run in parallel unless `after` names an earlier one."""
 
     to: Workload
@@ -182,7 +178,7 @@ class Call(Part):
     """The call publishes to this topic; its consumers work later."""
 
 
-class Operation(Part):
+class Operation(Document):
     """What a service does for one request, besides its calls."""
 
     service_ms: float = Field(gt=0)
@@ -192,7 +188,7 @@ class Operation(Part):
     calls: tuple[Call, ...] = ()
 
 
-class Consumption(Part):
+class Consumption(Document):
     """A subscription: one run of `operation` for each record of the topic."""
 
     topic: str
@@ -201,14 +197,14 @@ class Consumption(Part):
     address: Address
 
 
-class Capacity(Part):
+class Capacity(Document):
     """Workers that serve at the same time, and how much service times vary (0 constant, 1 exponential)."""
 
     workers: int = Field(default=8, ge=1, le=64)
     scv: float = Field(default=1.0, ge=0)
 
 
-class Service(Part):
+class Service(Document):
     """What one workload serves. `also` lists workloads with the same behaviour behind the same Service (reviews v2, v3)."""
 
     container: str | None = None
@@ -222,7 +218,7 @@ class Service(Part):
     consumes: tuple[Consumption, ...] = ()
 
 
-class Exit(Part):
+class Exit(Document):
     """How a program ends: exit code and last words."""
 
     exit_code: int = 1
@@ -260,7 +256,7 @@ def _file(value: Any) -> Any:
     return {"path": value} if isinstance(value, str) else value
 
 
-class Needs(Part):
+class Needs(Document):
     """What a program must find when it starts."""
 
     env: tuple[Annotated[EnvNeed, BeforeValidator(_env)], ...] = ()
@@ -268,7 +264,7 @@ class Needs(Part):
     connects: tuple[ConnectNeed, ...] = ()
 
 
-class Listen(Part):
+class Listen(Document):
     """A port the program opens once it has started."""
 
     port: int | Setting
@@ -277,7 +273,7 @@ class Listen(Part):
     """HTTP path -> body, answered with 200 besides the operations' own paths (health endpoints)."""
 
 
-class Memory(Part):
+class Memory(Document):
     """Resident memory in MiB."""
 
     base: float = 32
@@ -285,7 +281,7 @@ class Memory(Part):
     per_queued: float = 0.0
 
 
-class Background(Part):
+class Background(Document):
     """A line that every healthy run writes, each `every_s` seconds on average."""
 
     message: str
@@ -293,7 +289,7 @@ class Background(Part):
     level: str = "INFO"
 
 
-class Log(Part):
+class Log(Document):
     """The app's own log format: `line` has {rfc3339} {unix} {level} {message}, messages have {operation} {reason} {port}."""
 
     line: str = "{rfc3339} {level} {message}"
@@ -304,7 +300,7 @@ class Log(Part):
     background: tuple[Background, ...] = ()
 
 
-class Release(Part):
+class Release(Document):
     """A tag that behaves differently from its siblings."""
 
     crash: Exit | None = None
@@ -314,7 +310,7 @@ class Release(Part):
     log: str = "internal error"
 
 
-class Program(Part):
+class Program(Document):
     """What runs behind one image repository (and, where repositories are shared, its tags)."""
 
     image: str
@@ -339,7 +335,7 @@ class Program(Part):
     workdir: str = "/"
 
 
-class FlagEffect(Part):
+class FlagEffect(Document):
     """What a flag does while its served value is not zero. `value` means: the variant's own number (true = 1)."""
 
     service: Workload
@@ -350,7 +346,7 @@ class FlagEffect(Part):
     log: str = "feature flag enabled"
 
 
-class FlagEditor(Part):
+class FlagEditor(Document):
     """The web form that edits the served copy: the container and port where it listens."""
 
     container: str
@@ -359,7 +355,7 @@ class FlagEditor(Part):
     write_path: str = "/api/write"
 
 
-class Flags(Part):
+class Flags(Document):
     """The feature-flag service of the app."""
 
     service: Workload
@@ -369,19 +365,19 @@ class Flags(Part):
     effects: dict[str, tuple[FlagEffect, ...]] = {}
 
 
-class Limits(Part):
+class Limits(Document):
     """ConfigMap with one key per route: requests per second or `off`; read at once."""
 
     configmap: str
 
 
-class Edge(Part):
+class Edge(Document):
     """Admission control in front of the app."""
 
     limits: Limits
 
 
-class Entry(Part):
+class Entry(Document):
     """Where users come in: the Service they reach, the workload behind it, and the operation."""
 
     service: str
@@ -390,14 +386,14 @@ class Entry(Part):
     operation: str
 
 
-class Effect(Part):
+class Effect(Document):
     """An effect that must have happened: the operation ran without error for this journey."""
 
     service: Workload
     operation: str
 
 
-class Journey(Part):
+class Journey(Document):
     """What users do, measured from outside."""
 
     entry: Entry | None = None
@@ -417,14 +413,14 @@ class Journey(Part):
         return self
 
 
-class Slo(Part):
+class Slo(Document):
     """Service level that a journey must hold."""
 
     success: float = Field(default=0.99, gt=0, le=1)
     p99_ms: float | None = None
 
 
-class App(Part):
+class App(Document):
     """An app's behaviour, whole."""
 
     schema_: Literal["itbench/app/v1"] = Field(alias="schema")
