@@ -5,9 +5,10 @@ Evidence holds no wire times, ports or tokens: times are world seconds, digests 
 """
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import orjson
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 """Verbs that may change state (a POST on a connect subresource such as exec is audited as `create` too)."""
@@ -62,5 +63,5 @@ def digest_of(obj: dict[str, Any] | None) -> str:
     if obj is None:
         return ""
     meta = {k: v for k, v in obj.get("metadata", {}).items() if k not in ("resourceVersion", "managedFields")}
-    text = json.dumps({**obj, "metadata": meta}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    text = orjson.dumps({**obj, "metadata": meta}, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:16]

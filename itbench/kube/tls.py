@@ -1,0 +1,132 @@
+"""Certificates, keys and kubeconfigs of an API server; called by `itbench.kube.api` and by telemetry doors that want TLS.
+
+Server certificates live in wall time (clients check them against their own clock): ten years, self-signed, EC P-256.
+kubectl drops credentials on plain http, so TLS is the rule.
+"""
+
+import base64
+import ipaddress
+import json
+import ssl
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.x509.oid import NameOID
+
+NAMES = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A private key with its self-signed certificate, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def context(self) -> ssl.SSLContext:
+        """A server-side TLS context (HTTP/1.1 only)."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "server.pem"
+            path.touch(mode=0o600)
+            path.write_bytes(self.certificate + self.key)
+            context.load_cert_chain(path)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+
+def self_signed(host: str = "127.0.0.1", *, now: datetime | None = None) -> Identity:
+    """A certificate that is its own authority, valid for ten years of wall time from a day ago.
+
+    Args:
+        host: IP address that clients connect to, besides 127.0.0.1.
+        now: wall time, for tests.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    start = (now or datetime.now(UTC)) - timedelta(days=1)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    addresses = [x509.IPAddress(ipaddress.ip_address(a)) for a in dict.fromkeys(("127.0.0.1", host))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days=3653))
+        .add_extension(x509.SubjectAlternativeName([*map(x509.DNSName, NAMES), *addresses]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Identity(certificate.public_bytes(pem), private)
+
+
+def kubeconfig(url: str, *, authority: bytes, user: str, token: str, cluster: str = "main", namespace: str = "") -> str:
+    """A kubeconfig (YAML) for one user of one cluster."""
+    server: dict[str, Any] = {"server": url}
+    if authority:
+        server["certificate-authority-data"] = base64.b64encode(authority).decode()
+    context = {"cluster": cluster, "user": user} | ({"namespace": namespace} if namespace else {})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": server}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": cluster, "context": context}],
+        "current-context": cluster,
+    }
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def _b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _unb64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+class Signer:
+    """Signs and checks service-account tokens: JWTs (ES256) as a real cluster issues them."""
+
+    def __init__(self, key: bytes) -> None:
+        private = serialization.load_pem_private_key(key, None)
+        if not isinstance(private, ec.EllipticCurvePrivateKey):
+            raise ValueError(f"not an elliptic curve key: {type(private).__name__}; expected P-256")
+        self._key = private
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """Claims -> compact JWT."""
+        head = _b64(json.dumps({"alg": "ES256", "kid": "itbench", "typ": "JWT"}, separators=(",", ":")).encode())
+        payload = f"{head}.{_b64(json.dumps(claims, separators=(',', ':')).encode())}"
+        r, s = decode_dss_signature(self._key.sign(payload.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{payload}.{_b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+    def claims(self, token: str) -> dict[str, Any] | None:
+        """The claims of a token with a good signature, else None. Expiry is the caller's to judge."""
+        payload, _, signature = token.rpartition(".")
+        try:
+            raw = _unb64(signature)
+            der = encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
+            self._key.public_key().verify(der, payload.encode(), ec.ECDSA(hashes.SHA256()))
+            claims: dict[str, Any] = json.loads(_unb64(payload.split(".")[1]))
+        except Exception:  # any malformed token is just no token
+            return None
+        return claims
