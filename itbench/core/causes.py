@@ -29,6 +29,7 @@ class Cause(StrEnum):
     PROVIDER_QUOTA = "provider_quota"
     NETWORK = "network"
     TOOL_SERVER_CRASH = "tool_server_crash"
+    TIME_LIMIT = "time_limit"
     WALL_LIMIT = "wall_limit"
     STEP_LIMIT = "step_limit"
     TOKEN_LIMIT = "token_limit"
@@ -108,6 +109,7 @@ TABLE: dict[Cause, Rule] = {
     Cause.NETWORK: _PROVIDER,
     Cause.PROVIDER_QUOTA: Rule(0, True, "invalid", aborts=True),
     Cause.TOOL_SERVER_CRASH: _ENVIRONMENT,
+    Cause.TIME_LIMIT: _AGENT,
     Cause.WALL_LIMIT: _AGENT,
     Cause.STEP_LIMIT: _AGENT,
     Cause.TOKEN_LIMIT: _AGENT,

@@ -5,7 +5,8 @@ Score of a diagnosis with predictions P and true causes T (each with accepted al
     score = 2 * sum of the credits of the best one-to-one matching / (|P| + |T|)
 
 with credit 1 for entity and mechanism, 1/2 for the entity alone, 1/4 for an object of the same name and namespace but
-another kind with the right mechanism, 0 otherwise. So a perfect answer scores 1, an empty one 0, a false positive never helps. It passes at 1.
+another kind with the right mechanism, 0 otherwise.
+So a perfect answer scores 1, an empty one 0, a false positive never helps. It passes at 1.
 """
 
 from itertools import permutations

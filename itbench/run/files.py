@@ -1,0 +1,96 @@
+"""The files of a run and its trials: written atomically, canonical where equal trials must give equal bytes."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from itbench.core.documents.result import Evidence, Result
+from itbench.core.errors import UsageError
+
+_PARTS = ("times", "snapshots", "journeys", "actions", "writes", "submission", "cause", "facts")
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys, so that equal data is equal bytes."""
+    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing: beside it first, then moved into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def slug(text: str) -> str:
+    """A text as one safe path component."""
+    return re.sub(r"[^A-Za-z0-9@.]+", "-", text).strip("-.")[:60] or "agent"
+
+
+@dataclass(frozen=True)
+class TrialFolder:
+    """Where one trial leaves its files."""
+
+    path: Path
+
+    @property
+    def result_file(self) -> Path:
+        """`result.json`; its presence means the trial is complete."""
+        return self.path / "result.json"
+
+    def write_evidence(self, evidence: Evidence) -> None:
+        """One canonical file per part under `evidence/`."""
+        data = evidence.model_dump(mode="json", by_alias=True)
+        for part in _PARTS:
+            write_atomic(self.path / "evidence" / f"{part}.json", canonical(data[part]))
+        head = {key: data[key] for key in data if key not in _PARTS}
+        write_atomic(self.path / "evidence" / "evidence.json", canonical(head))
+
+    def read_evidence(self) -> Evidence:
+        """The inverse of `write_evidence`; raises UsageError when parts are missing or damaged."""
+        folder = self.path / "evidence"
+        try:
+            data = json.loads((folder / "evidence.json").read_bytes())
+            data |= {part: json.loads((folder / f"{part}.json").read_bytes()) for part in _PARTS}
+            return Evidence.model_validate(data)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                "no complete evidence", seen=str(folder), expected="the evidence of a finished trial", hint=str(error)
+            ) from error
+
+    def write_result(self, result: Result) -> None:
+        """`result.json`, last of all files."""
+        write_atomic(self.result_file, canonical(result.model_dump(mode="json", by_alias=True)))
+
+    def read_result(self) -> Result:
+        """The result of a finished trial; raises UsageError when there is none."""
+        try:
+            return Result.model_validate_json(self.result_file.read_bytes())
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                "no result", seen=str(self.result_file), expected="a finished trial", hint=str(error)
+            ) from error
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run leaves its files."""
+
+    path: Path
+
+    def trial(self, scenario: str, agent: str, trial: int) -> TrialFolder:
+        """The folder of one trial."""
+        return TrialFolder(self.path / "trials" / slug(scenario) / slug(agent) / str(trial))
+
+    def trials(self) -> Iterator[TrialFolder]:
+        """Every trial folder that has a result, in order."""
+        for file in sorted(self.path.glob("trials/*/*/*/result.json")):
+            yield TrialFolder(file.parent)

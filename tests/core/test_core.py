@@ -1,0 +1,68 @@
+"""Time, identifiers, plain data."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from itbench.core.clock import EPOCH, from_unix, parse_rfc3339, rfc3339, unix
+from itbench.core.codec import dumps, loads
+from itbench.core.ids import ALPHABET, Ids
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**62), 2**62)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | st.binary(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(PLAIN)
+def test_plain_data_survives_encoding(value):
+    assert loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "u1", "?"])
+def test_arrays_survive_encoding_with_type_and_shape(dtype):
+    array = np.arange(600).reshape(2, 300).astype(dtype)
+    back = loads(dumps({"a": array}))["a"]
+    assert back.dtype == array.dtype and np.array_equal(back, array) and back.flags.writeable
+
+
+def test_anything_else_is_refused_by_name():
+    with pytest.raises(TypeError, match="not plain data: set"):
+        dumps({"a": {1}})
+
+
+def test_damaged_bytes_are_a_value_error():
+    with pytest.raises(ValueError, match="damaged"):
+        loads(dumps([1, 2, 3])[:-3])
+
+
+@given(st.integers(-(10**8), 10**9))
+def test_world_seconds_and_their_text_are_inverse(second):
+    assert parse_rfc3339(rfc3339(second)) == second
+    assert from_unix(unix(second)) == pytest.approx(second)
+
+
+def test_the_epoch_is_second_zero():
+    assert rfc3339(0) == EPOCH.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_equal_seeds_draw_equal_names_per_key_whatever_else_is_drawn():
+    one, two = Ids(7), Ids(7)
+    two.uid("Node")
+    assert one.uid("Pod", "shop") == two.uid("Pod", "shop")
+    assert one.suffix("Pod") == two.suffix("Pod") and set(one.suffix("x")) <= set(ALPHABET)
+    assert Ids(8).uid("Pod", "shop") != Ids(7).uid("Pod", "shop")
+
+
+def test_a_restored_source_goes_on_where_it_was():
+    ids = Ids(1)
+    ids.uid("Pod")
+    again = Ids.load(ids.save())
+    assert again.uid("Pod") == ids.uid("Pod")

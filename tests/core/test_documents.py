@@ -1,0 +1,91 @@
+"""Documents and their errors."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from itbench.core.documents.base import DocumentError, load, parse, read_yaml, seconds
+from itbench.core.documents.scenario import Scenario
+
+GOOD = """\
+schema: itbench/scenario/v1
+id: sre-900
+title: T
+domain: sre
+family: f
+level: easy
+source: {what: w}
+environment: {app: {id: astronomy-shop}}
+page: hello
+checks:
+  - slo: {}
+repairs:
+  - {name: r, steps: [{kubectl: get pods}, {wait: 2m}]}
+"""
+
+
+def write(tmp_path, text):
+    file = tmp_path / "scenario.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_good_document_loads_with_typed_durations_and_entries(tmp_path):
+    scenario = load(Scenario, write(tmp_path, GOOD))
+    assert scenario.checks[0].kind == "slo" and scenario.repairs[0].steps[1].spec == "2m"
+    assert scenario.task.limits.time == 1800.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("level: easy", "level: eazy", r"scenario\.yaml:6: level: .*'eazy'; did you mean 'easy'\?"),
+        ("family: f", "famliy: f", r"scenario\.yaml:5: famliy: no such field.*did you mean 'family'\?"),
+        ("title: T\n", "", r"scenario\.yaml:1: title: required field is missing"),
+        (
+            "{id: astronomy-shop}",
+            "{idd: x}",
+            r"scenario\.yaml:8: environment\.app\.idd: no such field.*did you mean 'id'\?",
+        ),
+        ("page: hello", "page: hello\npage: again", r"scenario\.yaml:10: field given twice: 'page'"),
+        ("page: hello", "page: [", r"scenario\.yaml:\d+: not YAML"),
+        ("  - slo: {}", "  - slo", r"scenario\.yaml:1\d: checks.*one key"),
+    ],
+)
+def test_a_wrong_document_is_named_by_file_line_field_value_and_nearest(tmp_path, old, new, message):
+    assert old in GOOD
+    with pytest.raises(DocumentError, match=message):
+        load(Scenario, write(tmp_path, GOOD.replace(old, new)))
+
+
+def test_every_problem_has_its_own_line(tmp_path):
+    text = GOOD.replace("level: easy", "level: x").replace("title: T\n", "")
+    with pytest.raises(DocumentError) as caught:
+        load(Scenario, write(tmp_path, text))
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_document_that_is_no_mapping_is_refused():
+    with pytest.raises(DocumentError, match="not a mapping"):
+        parse(Scenario, ["a"])
+
+
+def test_a_missing_file_is_one_clear_line(tmp_path):
+    with pytest.raises(DocumentError, match="cannot read"):
+        read_yaml(tmp_path / "nosuch.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("90s", 90.0), ("1h30m", 5400.0), ("250ms", 0.25), (12, 12.0), ("1d", 86400.0)]
+)
+def test_durations_are_seconds(text, value):
+    assert seconds(text) == value
+
+
+@given(st.text(max_size=8))
+def test_whatever_is_no_duration_is_a_value_error_and_never_a_wrong_number(text):
+    try:
+        value = seconds(text)
+    except ValueError:
+        return
+    assert value >= 0 and text.strip()[-1] in "smhd"
