@@ -1,0 +1,198 @@
+"""Binary operators between scalars and vectors, with vector matching and the set operators."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from itbench.telemetry.labels import NAME, Labels, freeze
+from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql.values import QueryError, Vector, empty, join_equal, somewhere
+
+ARITHMETIC: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "%": np.fmod,
+    "^": np.power,
+    "atan2": np.arctan2,
+}
+COMPARISON: dict[str, Callable[[Floats, Floats], Bools]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    ">": np.greater,
+    "<": np.less,
+    ">=": np.greater_equal,
+    "<=": np.less_equal,
+}
+SETS = ("and", "or", "unless")
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How the elements of two vectors find each other.
+
+    Attributes:
+        on: the labels are the ones to compare (else the ones to ignore).
+        labels: those labels.
+        many: `left` or `right` is the side with several elements per match; empty: one to one.
+        include: labels that the many side takes over from the one side.
+        return_bool: comparisons give 0 or 1 instead of filtering.
+    """
+
+    on: bool = False
+    labels: tuple[str, ...] = ()
+    many: str = ""
+    include: tuple[str, ...] = ()
+    return_bool: bool = False
+
+    def signature(self, labels: Labels) -> Labels:
+        """The part of a label set that has to be equal."""
+        if self.on:
+            return tuple(pair for pair in labels if pair[0] in self.labels)
+        return tuple(pair for pair in labels if pair[0] not in self.labels and pair[0] != NAME)
+
+
+def scalars(op: str, left: Floats, right: Floats) -> Floats:
+    """Scalar with scalar; comparisons give 0 or 1."""
+    if op in COMPARISON:
+        return COMPARISON[op](left, right).astype(float)
+    return ARITHMETIC[op](left, right)
+
+
+def with_scalar(op: str, vector: Vector, scalar: Floats, *, swapped: bool, return_bool: bool) -> Vector:
+    """Vector with scalar, or scalar with vector when `swapped`; the scalar has shape (T,)."""
+    left, right = (scalar[None, :], vector.values) if swapped else (vector.values, scalar[None, :])
+    if op in ARITHMETIC:
+        return Vector(vector.labels, ARITHMETIC[op](left, right), vector.present).unnamed()
+    kept = COMPARISON[op](left, right)
+    if return_bool:
+        return Vector(vector.labels, kept.astype(float), vector.present).unnamed()
+    return vector.keep(kept)
+
+
+def _rows_by_signature(vector: Vector, matching: Matching) -> dict[Labels, list[int]]:
+    groups: dict[Labels, list[int]] = {}
+    for row, labels in enumerate(vector.labels):
+        groups.setdefault(matching.signature(labels), []).append(row)
+    return groups
+
+
+def _any_by_signature(vector: Vector, matching: Matching) -> dict[Labels, Bools]:
+    groups = _rows_by_signature(vector, matching)
+    return {signature: somewhere(vector.present[rows]) for signature, rows in groups.items()}
+
+
+def sets(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
+    """`and`, `or`, `unless`."""
+    nothing = np.zeros(left.values.shape[1], dtype=bool)
+    filtered, other = (right, left) if op == "or" else (left, right)
+    marks = _any_by_signature(other, matching)
+    if not filtered.labels:
+        return left
+    there = np.array([marks.get(matching.signature(labels), nothing) for labels in filtered.labels])
+    if op == "and":
+        return left.keep(there)
+    if op == "unless":
+        return left.keep(~there)
+    rest = right.keep(~there)
+    joined = Vector(
+        left.labels + rest.labels, np.vstack([left.values, rest.values]), np.vstack([left.present, rest.present])
+    )
+    return join_equal(joined)
+
+
+def show(labels: Labels) -> str:
+    """A label set as Prometheus prints it in messages."""
+    known = dict(labels)
+    name = known.pop(NAME, "")
+    inner = ", ".join(f'{key}="{value}"' for key, value in known.items())
+    return f"{name}{{{inner}}}" if inner or not name else name
+
+
+def _check_one_side(vector: Vector, groups: dict[Labels, list[int]], side: str) -> None:
+    """The one side must have at most one element per match at each step."""
+    for signature, rows in groups.items():
+        if len(rows) < 2:
+            continue
+        crowded = vector.present[rows].sum(axis=0) > 1
+        if crowded.any():
+            step = int(np.argmax(crowded))
+            first, second = [vector.labels[row] for row in rows if vector.present[row, step]][:2]
+            raise QueryError(
+                f"found duplicate series for the match group {show(signature)} on the {side} hand-side of the operation: "
+                f"[{show(second)}, {show(first)}];many-to-many matching not allowed: matching labels must be unique on one side"
+            )
+
+
+def _result_labels(many: Labels, one: Labels, op: str, matching: Matching) -> Labels:
+    labels = dict(many)
+    if op in ARITHMETIC or matching.return_bool:
+        labels.pop(NAME, None)
+    if not matching.many:
+        labels = {name: value for name, value in labels.items() if (name in matching.labels) == matching.on}
+    taken = dict(one)
+    for name in matching.include:
+        labels[name] = taken.get(name, "")
+    return freeze(labels)
+
+
+def _combine(op: str, left: Floats, right: Floats, matching: Matching) -> tuple[Floats, Bools | None]:
+    """Values of pairs, and which of them a comparison keeps."""
+    if op in ARITHMETIC:
+        return ARITHMETIC[op](left, right), None
+    kept = COMPARISON[op](left, right)
+    return (kept.astype(float), None) if matching.return_bool else (left, kept)
+
+
+def _check_pairs(present: Bools, keys: Sequence[object], error: str) -> None:
+    groups: dict[object, list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(key, []).append(row)
+    for rows in groups.values():
+        if len(rows) > 1 and (present[rows].sum(axis=0) > 1).any():
+            raise QueryError(f"multiple matches for labels: {error}")
+
+
+def vectors(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
+    """Vector with vector, arithmetic or comparison.
+
+    Raises:
+        QueryError: several elements match where one is allowed.
+    """
+    many, one = (right, left) if matching.many == "right" else (left, right)
+    by_signature = _rows_by_signature(one, matching)
+    if many.labels and one.labels:
+        _check_one_side(one, by_signature, "left" if matching.many == "right" else "right")
+    signatures = [matching.signature(labels) for labels in many.labels]
+    pairs = [(row, match) for row, key in enumerate(signatures) for match in by_signature.get(key, ())]
+    if not pairs:
+        return empty(left.values.shape[1])
+    many_rows, one_rows = [row for row, _ in pairs], [row for _, row in pairs]
+    first, second = (one_rows, many_rows) if matching.many == "right" else (many_rows, one_rows)
+    values, kept = _combine(op, left.values[first], right.values[second], matching)
+    present = many.present[many_rows] & one.present[one_rows]
+    if kept is not None:
+        present &= kept
+    labels = [_result_labels(many.labels[row], one.labels[match], op, matching) for row, match in pairs]
+    if matching.many:
+        keys: list[object] = [(signatures[row], each) for row, each in zip(many_rows, labels, strict=True)]
+        _check_pairs(present, keys, "grouping labels must ensure unique matches")
+    else:
+        error = "many-to-one matching must be explicit (group_left/group_right)"
+        _check_pairs(present, [signatures[row] for row in many_rows], error)
+    return join_equal(Vector(labels, values, present))
+
+
+__all__ = [
+    "ARITHMETIC",
+    "COMPARISON",
+    "SETS",
+    "Matching",
+    "scalars",
+    "sets",
+    "show",
+    "vectors",
+    "with_scalar",
+]

@@ -1,0 +1,109 @@
+"""Quantiles of classic histograms: series that differ only in `le` are the cumulative buckets of one distribution."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from itbench.telemetry.labels import Labels
+from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql.values import Vector, drop_name, join_equal
+
+SMALL_DELTA = 1e-12
+"""Buckets whose counts differ relatively by less are equal: sums of floats in different orders."""
+
+
+def parse_bound(text: str) -> float | None:
+    """The upper bound of a bucket, None where the label is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _groups(vector: Vector) -> dict[Labels, list[tuple[float, int]]]:
+    """Buckets (upper bound, row) by the labels that identify the histogram."""
+    groups: dict[Labels, list[tuple[float, int]]] = {}
+    for row, labels in enumerate(vector.labels):
+        bound = parse_bound(dict(labels).get("le", ""))
+        if bound is not None:
+            key = tuple(pair for pair in drop_name(labels) if pair[0] != "le")
+            groups.setdefault(key, []).append((bound, row))
+    return groups
+
+
+def _patterns(present: Bools) -> Iterator[tuple[Bools, Bools]]:
+    """Distinct columns of `present` that have any bucket: (which buckets, at which steps)."""
+    columns, inverse = np.unique(present, axis=1, return_inverse=True)
+    for number in range(columns.shape[1]):
+        if columns[:, number].any():
+            yield columns[:, number], inverse.ravel() == number
+
+
+def _coalesce(bounds: list[float], counts: Floats) -> tuple[Floats, Floats]:
+    """Sorted buckets, equal bounds added up."""
+    upper, inverse = np.unique(np.array(bounds), return_inverse=True)
+    added = np.zeros((len(upper), counts.shape[1]))
+    np.add.at(added, inverse, counts)
+    return upper, added
+
+
+def _monotonic(counts: Floats) -> Floats:
+    """Counts that never fall; tiny differences are no difference."""
+    fixed = counts.copy()
+    last = fixed[0].copy()
+    for row in fixed[1:]:
+        near = np.abs(row - last) / (np.abs(row) + np.abs(last)) < SMALL_DELTA
+        hold = near | (row < last)
+        row[hold] = last[hold]
+        last = row.copy()
+    return fixed
+
+
+def bucket_quantile(q: Floats, upper: Floats, counts: Floats) -> Floats:
+    """Quantiles by linear interpolation within the bucket.
+
+    Args:
+        q: shape (T,).
+        upper: bounds, ascending, the last one infinite (else the answer is NaN), shape (B,).
+        counts: cumulative, shape (B, T).
+    """
+    if len(upper) < 2 or not (np.isinf(upper[-1]) and upper[-1] > 0):
+        inside = np.full(len(q), np.nan)
+    else:
+        inside = _interpolate(q, upper, _monotonic(counts))
+    answer = np.where(q < 0, -np.inf, np.where(q > 1, np.inf, inside))
+    return np.where(np.isnan(q), np.nan, answer)
+
+
+def _interpolate(q: Floats, upper: Floats, counts: Floats) -> Floats:
+    total = counts[-1]
+    rank = q * total
+    finite = len(upper) - 1
+    bucket = np.argmax(np.vstack([counts[:finite] >= rank, np.ones((1, len(q)), dtype=bool)]), axis=0)
+    steps = np.arange(len(q))
+    before = np.maximum(bucket - 1, 0)
+    low = np.where(bucket > 0, upper[before], 0.0)
+    below = np.where(bucket > 0, counts[before, steps], 0.0)
+    high = upper[bucket]
+    share = (rank - below) / (counts[bucket, steps] - below)
+    answer = low + (high - low) * share
+    answer = np.where((bucket == 0) & (upper[0] <= 0), upper[0], answer)
+    answer = np.where(bucket == finite, upper[finite - 1], answer)
+    return np.where(total == 0, np.nan, answer)
+
+
+def histogram_quantile(q: Floats, vector: Vector) -> Vector:
+    """One series per histogram in the vector; q has shape (T,)."""
+    groups = _groups(vector)
+    steps = vector.values.shape[1]
+    values = np.full((len(groups), steps), np.nan)
+    present = np.zeros((len(groups), steps), dtype=bool)
+    for target, buckets in enumerate(groups.values()):
+        rows = [row for _, row in buckets]
+        for which, at in _patterns(vector.present[rows]):
+            chosen = np.array(rows)[which]
+            bounds = [bound for (bound, _), taken in zip(buckets, which.tolist(), strict=True) if taken]
+            upper, counts = _coalesce(bounds, vector.values[chosen][:, at])
+            values[target, at] = bucket_quantile(q[at], upper, counts)
+            present[target, at] = True
+    return join_equal(Vector(list(groups), values, present))
