@@ -1,0 +1,248 @@
+"""Decoding of request bodies as the real server's Go types would: unknown fields, wrong types, values that are not printed.
+
+The result is a private copy, so the registry decodes instead of copying. Used by the registry for every body and patched object.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from itbench.kube.client import ApiError, Obj
+from itbench.kube.quantity import QUANTITY_ERROR, is_quantity
+from itbench.kube.schema import Node
+from itbench.kube.status import bad_request
+
+_DROP = object()
+
+_POINTER_STRINGS = frozenset(
+    {
+        "storageClassName",
+        "ingressClassName",
+        "runtimeClassName",
+        "volumeAttributesClassName",
+        "loadBalancerClass",
+        "holderIdentity",
+        "appProtocol",
+        "timeZone",
+        "apiGroup",
+        "seLinuxChangePolicy",
+        "zone",
+    }
+)
+"""Optional strings that are kept when empty."""
+_ZERO_DROPPED = frozenset(
+    {
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "paused",
+        "unschedulable",
+        "readOnly",
+        "publishNotReadyAddresses",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "globalDefault",
+        "minReadySeconds",
+        "hostPort",
+        "nodePort",
+        "initialDelaySeconds",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "fullyLabeledReplicas",
+        "numberAvailable",
+        "numberUnavailable",
+        "updatedNumberScheduled",
+        "observedGeneration",
+        "active",
+        "succeeded",
+        "failed",
+    }
+)
+"""Optional numbers and booleans that are not printed when zero."""
+
+
+class WrongType(Exception):
+    """A value of the wrong JSON type, worded as Go's decoder does."""
+
+
+@dataclass
+class Decoded:
+    """A decoded body: the copy, and the paths that the schema does not know (which the copy lacks)."""
+
+    object: Obj
+    unknown: list[str] = field(default_factory=list)
+
+
+def _json_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"
+
+
+_GO = {"boolean": "bool", "number": "float64", "string": "string", "time": "string"}
+
+
+def _go_name(node: Node) -> str:
+    if node.kind == "list" and node.items is not None:
+        return "[]" + _go_name(node.items)
+    if node.kind == "map" and node.values is not None:
+        return "map[string]" + _go_name(node.values)
+    if node.kind == "struct":
+        parts = node.name.split(".")
+        return ".".join(parts[-2:])
+    if node.kind == "integer":
+        return node.format or "int64"
+    return _GO.get(node.kind, node.kind)
+
+
+class _Decoder:
+    """One walk over one body."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+
+    def fail(self, value: Any, node: Node, owner: str, path: str) -> WrongType:
+        plain = ".".join(part.split("[")[0] for part in path.split("."))
+        where = f"struct field {owner}.{plain} " if plain else "value "
+        return WrongType(f"json: cannot unmarshal {_json_name(value)} into Go {where}of type {_go_name(node)}")
+
+    def value(self, value: Any, node: Node, owner: str, path: str) -> Any:
+        kind = node.kind
+        if kind == "string":
+            if type(value) is str:
+                return value
+        elif kind == "struct":
+            if type(value) is dict:
+                return self.struct(value, node, path)
+        elif kind == "list":
+            if type(value) is list:
+                return self.list(value, node, owner, path)
+        elif kind == "map":
+            if type(value) is dict:
+                return self.map(value, node, owner, path)
+        else:
+            return self.scalar(value, node, owner, path)
+        raise self.fail(value, node, owner, path)
+
+    def scalar(self, value: Any, node: Node, owner: str, path: str) -> Any:
+        kind = node.kind
+        if kind == "integer":
+            if type(value) is int:
+                return value
+            if type(value) is float and value.is_integer():
+                return int(value)
+        elif kind == "boolean":
+            if type(value) is bool:
+                return value
+        elif kind == "number":
+            if type(value) in (int, float):
+                return value
+        elif kind == "quantity":
+            if type(value) in (str, int, float):
+                text = str(value)
+                if not is_quantity(text):
+                    raise WrongType(QUANTITY_ERROR)
+                return text
+        elif kind == "intorstring":
+            if type(value) in (int, str):
+                return value
+        elif kind == "time":
+            if type(value) is str:
+                return value
+        else:
+            return clone(value)
+        raise self.fail(value, node, owner, path)
+
+    def struct(self, value: Obj, node: Node, path: str) -> Obj:
+        out: Obj = {}
+        owner = node.name.rsplit(".", 1)[-1]
+        required = node.required
+        for key, raw in value.items():
+            child = node.child(key)
+            where = f"{path}.{key}" if path else key
+            if child is None:
+                self.unknown.append(where)
+                continue
+            if raw is None:
+                continue
+            found = self.value(raw, child, owner, where)
+            if (found or _kept(key, found, child)) or key in required:
+                out[key] = found
+        for key in node.filled:
+            if key not in out:
+                out[key] = self.struct({}, node.child(key), "")  # type: ignore[arg-type]
+        return out
+
+    def list(self, value: "list[Any]", node: Node, owner: str, path: str) -> "list[Any]":
+        items = node.items
+        if items is None:
+            return [clone(row) for row in value]
+        return [
+            self.value(row, items, owner, f"{path}[{index}]") if row is not None else _zero(items)
+            for index, row in enumerate(value)
+        ]
+
+    def map(self, value: Obj, node: Node, owner: str, path: str) -> Obj:
+        values = node.values
+        if values is None:
+            return {key: clone(row) for key, row in value.items()}
+        return {
+            key: self.value(row, values, owner, f"{path}.{key}") if row is not None else _zero(values)
+            for key, row in value.items()
+        }
+
+
+def _zero(node: Node) -> Any:
+    return {"string": "", "struct": {}, "map": {}, "list": [], "integer": 0, "boolean": False}.get(node.kind)
+
+
+def _kept(key: str, value: Any, node: Node) -> bool:
+    """Whether a zero value of an optional field is printed."""
+    kind = node.kind
+    if kind in ("list", "map"):
+        return False
+    if kind == "string":
+        return key in _POINTER_STRINGS
+    if kind in ("integer", "boolean"):
+        return key not in _ZERO_DROPPED
+    return True
+
+
+def clone(value: Any) -> Any:
+    """A deep copy of plain JSON."""
+    if type(value) is dict:
+        return {key: clone(row) for key, row in value.items()}
+    if type(value) is list:
+        return [clone(row) for row in value]
+    return value
+
+
+def decode(body: Obj, node: Node | None) -> Decoded:
+    """Copy a body through its schema.
+
+    Args:
+        body: the object as it came.
+        node: its schema; None keeps everything (custom kinds).
+
+    Raises:
+        ApiError: 400, a value has the wrong type.
+    """
+    if node is None:
+        return Decoded(clone(body))
+    decoder = _Decoder()
+    try:
+        decoded = decoder.struct(body, node, "")
+    except WrongType as error:
+        raise handled_as(body, str(error)) from None
+    return Decoded(decoded, decoder.unknown)
+
+
+def handled_as(body: Obj, why: str) -> ApiError:
+    """400: the body is not an object of its kind."""
+    kind = body.get("kind", "")
+    version = str(body.get("apiVersion", "")).rsplit("/", 1)[-1]
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')

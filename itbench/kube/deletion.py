@@ -1,0 +1,119 @@
+"""Deletes: grace periods, finalizers, propagation, namespaces. Called by the registry only."""
+
+from typing import TYPE_CHECKING, Any
+
+from itbench.core.clock import rfc3339
+from itbench.kube import status, versions
+from itbench.kube.client import Obj
+from itbench.kube.requests import DeleteOptions, Options, Result
+from itbench.kube.resources import Resource
+from itbench.kube.store import Entry
+
+if TYPE_CHECKING:
+    from itbench.kube.registry import Registry
+
+_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+_FINISHED = ("Succeeded", "Failed")
+
+
+def is_done(resource: Resource, obj: Obj) -> bool:
+    """Whether an object that is being deleted has nothing left to wait for."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if resource.storage == "namespaces" and obj.get("spec", {}).get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _grace(resource: Resource, obj: Obj, how: DeleteOptions) -> int:
+    """Seconds that the object stays, marked."""
+    if resource.storage != "pods":
+        return 0
+    spec = obj.get("spec", {})
+    if not spec.get("nodeName") or obj.get("status", {}).get("phase") in _FINISHED:
+        return 0
+    grace = how.grace_s if how.grace_s is not None else spec.get("terminationGracePeriodSeconds", 30)
+    return int(grace) if grace >= 0 else 1
+
+
+def _finalizers(resource: Resource, metadata: Obj, how: DeleteOptions) -> list[str]:
+    """The finalizers after the propagation policy added its own."""
+    found = [row for row in metadata.get("finalizers") or [] if row not in (_FOREGROUND, _ORPHAN)]
+    kept = list(metadata.get("finalizers") or [])
+    if how.propagation == "Foreground":
+        return [*found, _FOREGROUND]
+    if how.propagation == "Orphan":
+        return [*found, _ORPHAN]
+    return found if how.propagation == "Background" else kept
+
+
+def _check(resource: Resource, entry: Entry, how: DeleteOptions) -> None:
+    metadata = entry.object["metadata"]
+    if how.uid and how.uid != metadata["uid"]:
+        raise status.conflict(
+            resource,
+            entry.name,
+            f"Precondition failed: UID in precondition: {how.uid}, UID in object meta: {metadata['uid']}",
+        )
+    if how.resource_version and how.resource_version != metadata["resourceVersion"]:
+        raise status.conflict(
+            resource,
+            entry.name,
+            "Precondition failed: ResourceVersion in precondition: "
+            f"{how.resource_version}, ResourceVersion in object meta: {metadata['resourceVersion']}",
+        )
+
+
+def delete(registry: "Registry", resource: Resource, entry: Entry, how: DeleteOptions, options: Options) -> Result:
+    """Remove the object, or mark it where grace or finalizers keep it."""
+    _check(resource, entry, how)
+    warnings: list[str] = []
+    write = registry._write("DELETE", resource, entry.object, entry.object, options, "", warnings)
+    for plugin in registry.validating:
+        plugin(write)
+    old = entry.object
+    grace = _grace(resource, old, how)
+    finalizers = _finalizers(resource, old["metadata"], how)
+    held = bool(finalizers) or (resource.storage == "namespaces" and bool(old.get("spec", {}).get("finalizers")))
+    if grace == 0 and not held:
+        if not options.dry_run:
+            gone = registry.store.remove(resource.storage, entry.namespace, entry.name)
+            entry = gone
+        return Result(_answer(resource, entry), None, False, warnings, entry)
+    marked = _mark(registry, resource, entry, grace, finalizers)
+    if marked is None or options.dry_run:
+        shown = marked or entry.object
+        return Result(versions.to_served(shown, resource), None, False, warnings, entry)
+    stored = registry.store.put(resource.storage, marked)
+    return Result(registry.view(resource, stored), stored, False, warnings, entry)
+
+
+def _answer(resource: Resource, entry: Entry) -> Obj:
+    if resource.storage in ("pods", "namespaces", "persistentvolumeclaims", "persistentvolumes", "serviceaccounts"):
+        return versions.to_served(entry.object, resource)
+    return status.deleted(resource, entry.name, entry.object["metadata"]["uid"])
+
+
+def _mark(registry: "Registry", resource: Resource, entry: Entry, grace: int, finalizers: list[str]) -> Obj | None:
+    """The object with its deletion noted; None when it already is, as asked."""
+    obj: dict[str, Any] = entry.copy()
+    metadata = obj["metadata"]
+    before = dict(metadata)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    now = registry.now()
+    if not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = rfc3339(now + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+        if "generation" in metadata:
+            metadata["generation"] += 1
+    elif grace < metadata.get("deletionGracePeriodSeconds", 0):
+        metadata["deletionTimestamp"] = rfc3339(now + grace)
+        metadata["deletionGracePeriodSeconds"] = grace
+    if resource.storage == "namespaces":
+        metadata.pop("deletionGracePeriodSeconds", None)
+        obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+    return None if metadata == before else obj

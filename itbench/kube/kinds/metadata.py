@@ -1,0 +1,82 @@
+"""Rules for `metadata`, the same for every kind."""
+
+from typing import Any
+
+from itbench.kube.client import Obj
+from itbench.kube.kinds.base import Behaviour
+from itbench.kube.kinds.check import Check
+from itbench.kube.names import labels_errors, qualified_errors
+from itbench.kube.resources import Resource
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def check_labels(labels: Obj, field: str, check: Check) -> None:
+    """Keys and values of a label map."""
+    for value, text in labels_errors(labels):
+        check.invalid(field, value, text)
+
+
+def _check_annotations(annotations: Obj, check: Check) -> None:
+    field = "metadata.annotations"
+    for key in annotations:
+        check.all_invalid(field, key, qualified_errors(key.lower()))
+    size = sum(len(key) + len(value) for key, value in annotations.items())
+    if size > _ANNOTATIONS_LIMIT:
+        check.too_long(field, _ANNOTATIONS_LIMIT)
+
+
+def _check_owners(owners: list[Any], check: Check) -> None:
+    controllers = []
+    for index, owner in enumerate(owners):
+        where = f"metadata.ownerReferences[{index}]"
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(key):
+                check.invalid(f"{where}.{key}", owner.get(key, ""), "must not be empty")
+        if owner.get("controller"):
+            controllers.append(owner)
+    if len(controllers) > 1:
+        names = ", ".join(f"{row['kind']}/{row['name']}" for row in controllers)
+        check.invalid(
+            "metadata.ownerReferences", owners, f"Only one reference can have Controller set to true. Found {names}"
+        )
+
+
+def check_metadata(obj: Obj, resource: Resource, rules: Behaviour, check: Check) -> None:
+    """Name, labels, annotations, owners, finalizers."""
+    metadata = obj["metadata"]
+    name = metadata.get("name", "")
+    if metadata.get("generateName"):
+        stem = metadata["generateName"]
+        stem = stem[:-1] + "a" if stem.endswith("-") else stem
+        check.all_invalid("metadata.generateName", metadata["generateName"], rules.name_errors(stem))
+    if not name:
+        check.required("metadata.name", "name or generateName is required")
+    else:
+        check.all_invalid("metadata.name", name, rules.name_errors(name))
+    if resource.namespaced and not metadata.get("namespace"):
+        check.required("metadata.namespace")
+    check_labels(metadata.get("labels") or {}, "metadata.labels", check)
+    _check_annotations(metadata.get("annotations") or {}, check)
+    _check_owners(metadata.get("ownerReferences") or [], check)
+    for finalizer in metadata.get("finalizers") or ():
+        check.all_invalid("metadata.finalizers", finalizer, qualified_errors(finalizer))
+
+
+def check_metadata_update(new: Obj, old: Obj, check: Check) -> None:
+    """What of metadata must not change."""
+    mine, theirs = new["metadata"], old["metadata"]
+    for key in _IMMUTABLE:
+        check.immutable(f"metadata.{key}", mine.get(key), theirs.get(key))
+    if theirs.get("deletionTimestamp"):
+        added = [row for row in mine.get("finalizers") or () if row not in (theirs.get("finalizers") or ())]
+        if added:
+            check.forbidden(
+                "metadata.finalizers",
+                f"no new finalizers can be added if the object is being deleted, found new finalizers {_go_set(added)}",
+            )
+
+
+def _go_set(rows: list[str]) -> str:
+    return "[]string{" + ", ".join(f'"{row}"' for row in sorted(rows)) + "}"

@@ -1,0 +1,230 @@
+"""Ownership of fields: managedFields for Update and Apply, and the merge of server-side apply.
+
+Entries are kept in their wire form. The registry calls `record_update` after every other write and `apply` for apply patches.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from itbench.kube.client import ApiError, Obj
+from itbench.kube.decode import clone
+from itbench.kube.patch.fields import (
+    Fields,
+    compare,
+    difference,
+    field_set,
+    granular,
+    intersection,
+    item_key,
+    ordered,
+    paths,
+    strip,
+    union,
+    with_parents,
+)
+from itbench.kube.schema import Node
+from itbench.kube.status import Cause, failure
+
+Entries = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes, through what, and when (RFC 3339)."""
+
+    manager: str
+    api_version: str
+    time: str
+    subresource: str = ""
+
+
+def _is(entry: Obj, writer: Writer, operation: str) -> bool:
+    return (
+        entry.get("operation") == operation
+        and entry.get("manager") == writer.manager
+        and entry.get("subresource", "") == writer.subresource
+        and (operation == "Apply" or entry.get("apiVersion") == writer.api_version)
+    )
+
+
+def _entry(writer: Writer, operation: str, fields: Fields) -> Obj:
+    entry = {
+        "manager": writer.manager,
+        "operation": operation,
+        "apiVersion": writer.api_version,
+        "time": writer.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": ordered(fields),
+    }
+    if writer.subresource:
+        entry["subresource"] = writer.subresource
+    return entry
+
+
+def _sort(entries: Entries) -> Entries:
+    def key(entry: Obj) -> tuple[str, ...]:
+        names = ("operation", "time", "manager", "apiVersion", "subresource")
+        return tuple(str(entry.get(name, "")) for name in names)
+
+    return sorted(entries, key=key)
+
+
+def record_update(entries: Entries, old: Obj, new: Obj, node: Node | None, writer: Writer) -> Entries:
+    """Ownership after an Update: changed paths move to the writer, removed paths leave everyone."""
+    changed, removed = compare(strip(old), strip(new), node)
+    if not changed and not removed:
+        return entries
+    lost = union(changed, removed)
+    own: Fields = changed
+    out: Entries = []
+    kept: Obj | None = None
+    for entry in entries:
+        fields = entry.get("fieldsV1", {})
+        if _is(entry, writer, "Update"):
+            kept = entry
+            own = union(difference(fields, removed), changed)
+            continue
+        left = difference(fields, lost)
+        if left == fields:
+            out.append(entry)
+        elif left:
+            out.append({**entry, "fieldsV1": ordered(left)})
+    if own:
+        unchanged = kept is not None and own == kept.get("fieldsV1") and not changed
+        out.append(kept if unchanged and kept is not None else _entry(writer, "Update", own))
+    return _sort(out)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The outcome of a server-side apply before defaults."""
+
+    object: Obj
+    entries: Entries
+
+
+def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: bool) -> Applied:
+    """Merge a configuration into the live object (`{}` when there is none) on behalf of a manager.
+
+    Raises:
+        ApiError: 409 with one cause per path that another manager owns with a different value.
+    """
+    sent = field_set(config, node)
+    merged = merge(live, config, node)
+    changed, _ = compare(strip(live), strip(merged), node)
+    wanted = intersection(changed, sent)
+    others: Entries = []
+    prior: Obj | None = None
+    conflicts: list[tuple[Obj, Fields]] = []
+    for entry in live.get("metadata", {}).get("managedFields", ()):
+        if _is(entry, writer, "Apply"):
+            prior = entry
+            continue
+        clash = intersection(entry.get("fieldsV1", {}), wanted)
+        if clash:
+            conflicts.append((entry, clash))
+            left = difference(entry["fieldsV1"], clash)
+            if left:
+                others.append({**entry, "fieldsV1": ordered(left)})
+        else:
+            others.append(entry)
+    if conflicts and not force:
+        raise conflict(conflicts)
+    if prior is not None:
+        keep = sent
+        for entry in others:
+            keep = union(keep, entry.get("fieldsV1", {}))
+        gone = difference(with_parents(prior.get("fieldsV1", {})), with_parents(keep))
+        merged = _prune(merged, gone, node)
+    if prior is not None and prior.get("fieldsV1") == sent and prior.get("apiVersion") == writer.api_version:
+        others.append(prior)
+    else:
+        others.append(_entry(writer, "Apply", sent))
+    return Applied(merged, _sort(others))
+
+
+def merge(live: Any, config: Any, node: Node | None) -> Any:
+    """The live value with everything that the configuration names set to it."""
+    if isinstance(config, dict):
+        if not isinstance(live, dict) or (node is not None and node.atomic):
+            live = {}
+        out = dict(live)
+        for key, value in config.items():
+            child = node.child(key) if node is not None else None
+            out[key] = merge(live.get(key), value, child)
+        return out
+    if isinstance(config, list) and node is not None and node.list_type in ("map", "set"):
+        return _merge_items(live if isinstance(live, list) else [], config, node)
+    return clone(config)
+
+
+def _merge_items(live: list[Any], config: list[Any], node: Node) -> list[Any]:
+    """Sent items in the order sent, the server's others at their place relative to those sent."""
+    before = {item_key(row, node): row for row in live}
+    sent: dict[str, Any] = {}
+    for row in config:
+        key = item_key(row, node)
+        sent[key] = merge(before.get(key), row, node.items)
+    names, others = list(sent), [key for key in before if key not in sent]
+    place = {key: index for index, key in enumerate(before)}
+    out: list[Any] = []
+    while names and others:
+        if names[0] in place and place[names[0]] > place[others[0]]:
+            out.append(before[others.pop(0)])
+        else:
+            out.append(sent[names.pop(0)])
+    return out + [sent[key] for key in names] + [before[key] for key in others]
+
+
+def _prune(value: Any, gone: Fields, node: Node | None) -> Any:
+    """The value without the members of a set (each with all that is below it)."""
+    if not gone or not granular(value, node):
+        return value
+    if isinstance(value, dict):
+        out: Obj = {}
+        for key, row in value.items():
+            below = gone.get("f:" + key)
+            if below is None:
+                out[key] = row
+            elif below and "." not in below:
+                out[key] = _prune(row, below, node.child(key) if node is not None else None)
+        return out
+    kept: list[Any] = []
+    for row in value:
+        below = gone.get(item_key(row, node)) if node is not None else None
+        if below is None:
+            kept.append(row)
+        elif below and "." not in below:
+            kept.append(_prune(row, below, node.items if node is not None else None))
+    return kept
+
+
+def _who(entry: Obj) -> str:
+    text = f'"{entry.get("manager", "")}"'
+    if entry.get("subresource"):
+        text += f' with subresource "{entry["subresource"]}"'
+    text += f" using {entry.get('apiVersion', '')}"
+    return text
+
+
+def conflict(rows: list[tuple[Obj, Fields]]) -> ApiError:
+    """409 of an apply: who owns what."""
+    causes: list[Cause] = []
+    groups: list[str] = []
+    for entry, fields in sorted(rows, key=lambda row: _who(row[0])):
+        who = _who(entry)
+        found = list(paths(fields))
+        causes += [Cause("FieldManagerConflict", path, f"conflict with {who}") for path in found]
+        if entry.get("operation") == "Update" and entry.get("time"):
+            who += f" at {entry['time']}"
+        if len(found) == 1:
+            groups.append(f"conflict with {who}: {found[0]}")
+        else:
+            groups.append(f"conflicts with {who}:\n" + "\n".join(f"- {path}" for path in found))
+    count = len(causes)
+    plural = "conflict" if count == 1 else "conflicts"
+    if len(groups) == 1:
+        text = groups[0]
+    else:
+        text = "\n".join(groups)
+    return failure(409, "Conflict", f"Apply failed with {count} {plural}: {text}", None, causes)

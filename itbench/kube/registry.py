@@ -1,0 +1,479 @@
+"""The control plane's verbs on objects: the one way to read and write the store. No HTTP, no authorization.
+
+    registry = Registry(store=Store(), ids=Ids(seed), now=lambda: plane.now)
+    res = registry.table.lookup("apps", "v1", "deployments")            # Resource; .named("deployments.apps"), .by_kind(gv, kind)
+    registry.get(res, "web", "shop") -> Entry                           # O(1), shared; 404 ApiError
+    registry.list(res, "shop", ListQuery(labels=..., fields=..., limit=500, token=...)) -> Page
+    registry.read(res, "web", "shop", "scale") -> Obj                   # GET of status, scale and other subresources
+    registry.view(res, entry) -> Obj                                    # the entry's object in the version asked for
+    registry.matcher(res, labels, fields) -> Callable[[Obj], bool]      # for watches; on stored objects
+    registry.create(res, body, "shop", options) -> Result
+    registry.update(res, "web", "shop", body, options, subresource="") -> Result
+    registry.patch(res, "web", "shop", PatchBody("merge", {...}), options, subresource="") -> Result
+    registry.delete(res, "web", "shop", DeleteOptions(...), options) -> Result       # Result.object: Status, or the object marked
+    registry.delete_collection(res, "shop", ListQuery(...), DeleteOptions(...), options) -> list[Entry]
+    registry.post(res, "web-0", "shop", "eviction" | "binding", body, options) -> Result
+
+Every verb raises `ApiError`. `Store.since` is the watch log.
+"""
+
+import base64
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from itbench.core.clock import rfc3339
+from itbench.core.ids import Ids
+from itbench.kube import admission, deletion, schema, status, subresources, versions
+from itbench.kube.admission import Operation, Plugin, Write
+from itbench.kube.client import Obj
+from itbench.kube.decode import decode, handled_as
+from itbench.kube.kinds import behaviour
+from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
+from itbench.kube.patch import managed
+from itbench.kube.patch.jsonpatch import apply_json_patch
+from itbench.kube.patch.merge import apply_merge_patch
+from itbench.kube.patch.strategic import apply_strategic_patch
+from itbench.kube.requests import DeleteOptions, Entries, ListQuery, Now, Options, Page, PatchBody, Result, Texts
+from itbench.kube.resources import Resource, ResourceTable, builtin_table
+from itbench.kube.selectors import predicate
+from itbench.kube.store import Entry, Store
+
+_UNTRACKED = frozenset({"events", "leases.coordination.k8s.io"})
+"""Resources without managedFields: written often, never applied."""
+_NAME_TRIES = 8
+_WRITERS_OF_MANAGED = ("json", "merge", "strategic")
+
+
+class Registry:
+    """Verbs over one store. Holds no state of its own besides the store and the table."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        ids: Ids,
+        now: Now,
+        table: ResourceTable | None = None,
+        mutating: Sequence[Plugin] | None = None,
+        validating: Sequence[Plugin] | None = None,
+    ) -> None:
+        self.store = store
+        self.ids = ids
+        self.now = now
+        self.table = table or builtin_table()
+        self.mutating = list(admission.MUTATING if mutating is None else mutating)
+        self.validating = list(admission.VALIDATING if validating is None else validating)
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Entry:
+        """The entry; raises 404."""
+        entry = self.store.get(resource.storage, namespace, name)
+        if entry is None:
+            raise status.not_found(resource, name)
+        return entry
+
+    def list(self, resource: Resource, namespace: str = "", query: ListQuery | None = None) -> Page:
+        """Entries sorted by namespace and name."""
+        entries = self.store.list(resource.storage, namespace)
+        revision = self.store.revision
+        if query is None:
+            return Page(entries, revision)
+        test = self.matcher(resource, query.labels, query.fields)
+        if test is not None:
+            entries = [entry for entry in entries if test(entry.object)]
+        if query.token:
+            revision, after = _read_token(query.token)
+            entries = [entry for entry in entries if (entry.namespace, entry.name) > after]
+        if not query.limit or len(entries) <= query.limit:
+            return Page(entries, revision)
+        page = entries[: query.limit]
+        remaining = 0 if test is not None else len(entries) - query.limit
+        return Page(page, revision, _write_token(revision, page[-1]), remaining)
+
+    def matcher(self, resource: Resource, labels: str = "", fields: str = "") -> Callable[[Obj], bool] | None:
+        """One test for both selectors on stored objects, None when there is nothing to test; raises 400."""
+        return predicate(resource.storage, labels, fields)
+
+    def view(self, resource: Resource, entry: Entry) -> Obj:
+        """The entry's object in the version of `resource` (the shared object itself where that is the stored one)."""
+        return versions.to_served(entry.object, resource)
+
+    def read(self, resource: Resource, name: str, namespace: str, subresource: str) -> Obj:
+        """GET of a subresource."""
+        entry = self.get(resource, name, namespace)
+        if subresource == "scale":
+            return subresources.scale_of(resource, entry.object)
+        return self.view(resource, entry)
+
+    # -- writing ---------------------------------------------------------------------------------------------------------
+
+    def create(self, resource: Resource, body: Obj, namespace: str, options: Options) -> Result:
+        """POST."""
+        warnings: list[str] = []
+        obj = self._decode(resource, body, options, warnings)
+        self._place(resource, obj, namespace)
+        return self._create(resource, obj, options, warnings)
+
+    def _create(
+        self,
+        resource: Resource,
+        obj: Obj,
+        options: Options,
+        warnings: Texts,
+        entries: managed.Entries | None = None,
+    ) -> Result:
+        rules = behaviour(resource.storage, custom=resource.custom)
+        self._begin(resource, obj)
+        write = self._write("CREATE", resource, obj, None, options, "", warnings)
+        rules.prepare(obj, None)
+        rules.default(obj)
+        for plugin in self.mutating:
+            plugin(write)
+        check = Check()
+        check_metadata(obj, resource, rules, check)
+        rules.validate(obj, check)
+        if check:
+            raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
+        for plugin in self.validating:
+            plugin(write)
+        metadata = obj["metadata"]
+        if self.store.get(resource.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
+            raise status.already_exists(resource, metadata["name"])
+        if rules.generation:
+            metadata["generation"] = 1
+        self._own(resource, {}, obj, options, "", entries)
+        if options.dry_run:
+            metadata.pop("resourceVersion", None)
+            return Result(versions.to_served(obj, resource), created=True, warnings=warnings)
+        entry = self.store.put(resource.storage, obj)
+        return Result(self.view(resource, entry), entry, True, warnings)
+
+    def _begin(self, resource: Resource, obj: Obj) -> None:
+        """Server-set metadata of a new object."""
+        metadata = obj["metadata"]
+        for key in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+            metadata.pop(key, None)
+        namespace = metadata.get("namespace", "")
+        if not metadata.get("name") and metadata.get("generateName"):
+            stem = (
+                metadata["generateName"][: 63 - 5] if len(metadata["generateName"]) > 58 else metadata["generateName"]
+            )
+            for _ in range(_NAME_TRIES):
+                metadata["name"] = stem + self.ids.suffix(resource.storage, namespace, stem)
+                if self.store.get(resource.storage, namespace, metadata["name"]) is None:
+                    break
+        metadata["uid"] = self.ids.uid(resource.storage, namespace, metadata.get("name", ""))
+        metadata["creationTimestamp"] = rfc3339(self.now())
+        if resource.has_status:
+            initial = subresources.initial_status(resource, obj)
+            if initial is None:
+                obj.pop("status", None)
+            else:
+                obj["status"] = initial
+
+    def update(
+        self, resource: Resource, name: str, namespace: str, body: Obj, options: Options, subresource: str = ""
+    ) -> Result:
+        """PUT."""
+        if subresource == "scale":
+            return self._scale(resource, name, namespace, body, options)
+        warnings: list[str] = []
+        obj = self._decode(resource, body, options, warnings)
+        self._place(resource, obj, namespace)
+        if obj["metadata"].setdefault("name", name) != name:
+            raise status.bad_request(
+                f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
+            )
+        old = self.get(resource, name, namespace)
+        return self._change(resource, old, obj, options, subresource, warnings)
+
+    def _change(
+        self,
+        resource: Resource,
+        old: Entry,
+        obj: Obj,
+        options: Options,
+        subresource: str,
+        warnings: Texts,
+        entries: managed.Entries | None = None,
+    ) -> Result:
+        """Bring a new state of an existing object into the store."""
+        before = old.object
+        metadata = obj["metadata"]
+        self._preconditions(resource, old, metadata)
+        rules = behaviour(resource.storage, custom=resource.custom)
+        obj = subresources.limit(resource, obj, before, subresource)
+        metadata = obj["metadata"]
+        sent = metadata.get("managedFields")
+        for key in ("creationTimestamp", "uid", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
+            if key in before["metadata"]:
+                metadata[key] = before["metadata"][key]
+            else:
+                metadata.pop(key, None)
+        write = self._write("UPDATE", resource, obj, before, options, subresource, warnings)
+        rules.prepare(obj, before)
+        rules.default(obj)
+        for plugin in self.mutating:
+            plugin(write)
+        self._validate_change(resource, obj, before, subresource)
+        for plugin in self.validating:
+            plugin(write)
+        if rules.generation and subresources.bumps_generation(resource, obj, before):
+            metadata["generation"] = before["metadata"].get("generation", 0) + 1
+        self._own(resource, before, obj, options, subresource, entries, sent)
+        return self._commit(resource, old, obj, options, warnings)
+
+    def _commit(self, resource: Resource, old: Entry, obj: Obj, options: Options, warnings: Texts) -> Result:
+        before, metadata = old.object, obj["metadata"]
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        if obj == before:
+            return Result(self.view(resource, old), old, False, warnings, old)
+        if options.dry_run:
+            return Result(versions.to_served(obj, resource), None, False, warnings, old)
+        if deletion.is_done(resource, obj):
+            self.store.put(resource.storage, obj)
+            entry = self.store.remove(resource.storage, old.namespace, old.name)
+            return Result(self.view(resource, entry), entry, False, warnings, old)
+        entry = self.store.put(resource.storage, obj)
+        return Result(self.view(resource, entry), entry, False, warnings, old)
+
+    def _validate_change(self, resource: Resource, obj: Obj, before: Obj, subresource: str) -> None:
+        rules = behaviour(resource.storage, custom=resource.custom)
+        check = Check()
+        check_metadata_update(obj, before, check)
+        check_metadata(obj, resource, rules, check)
+        if subresource != "status":
+            rules.validate(obj, check)
+            rules.validate_update(obj, before, check)
+        if check:
+            raise status.invalid(resource.kind, resource.group, obj["metadata"]["name"], check.causes)
+
+    def patch(
+        self, resource: Resource, name: str, namespace: str, patch: PatchBody, options: Options, subresource: str = ""
+    ) -> Result:
+        """PATCH of any kind."""
+        if patch.kind == "apply":
+            return self._apply(resource, name, namespace, patch.value, options, subresource)
+        old = self.get(resource, name, namespace)
+        if subresource == "scale":
+            current = subresources.scale_of(resource, old.object)
+            return self._scale(resource, name, namespace, self._patched(None, current, patch), options)
+        if resource.custom and patch.kind == "strategic":
+            raise status.unsupported_media_type(
+                ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+            )
+        node = schema.of(resource.api_version, resource.kind)
+        current = versions.to_served(old.copy(), resource)
+        revision = current["metadata"]["resourceVersion"]
+        changed = self._patched(node, current, patch)
+        changed.setdefault("apiVersion", resource.api_version)
+        changed.setdefault("kind", resource.kind)
+        warnings: list[str] = []
+        obj = self._decode(resource, changed, options, warnings)
+        if obj["metadata"].get("resourceVersion") == revision:
+            del obj["metadata"]["resourceVersion"]
+        return self._change(resource, old, obj, options, subresource, warnings)
+
+    def _patched(self, node: schema.Node | None, current: Obj, patch: PatchBody) -> Obj:
+        value: Any = patch.value
+        if patch.kind == "json":
+            out = apply_json_patch(current, value)
+        elif not isinstance(value, dict):
+            raise status.bad_request(
+                "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+            )
+        elif patch.kind == "merge":
+            out = apply_merge_patch(current, value)
+        else:
+            out = apply_strategic_patch(current, value, node)
+        if not isinstance(out, dict) or not isinstance(out.get("metadata"), dict):
+            raise status.unprocessable("the server rejected our request due to an error in our request")
+        return out
+
+    def _apply(
+        self, resource: Resource, name: str, namespace: str, config: Any, options: Options, subresource: str
+    ) -> Result:
+        """Server-side apply, creating the object where it is missing."""
+        if not isinstance(config, dict):
+            raise status.bad_request("error decoding YAML: the body is not an object")
+        if not options.manager:
+            raise status.bad_request(
+                'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
+            )
+        if (config.get("metadata") or {}).get("managedFields"):
+            raise status.bad_request("metadata.managedFields must be nil")
+        warnings: list[str] = []
+        node = schema.of(resource.api_version, resource.kind)
+        sent = self._decode(resource, config, options, warnings, raw=True)
+        writer = self._writer(resource, options, subresource)
+        old = self.store.get(resource.storage, namespace, name)
+        if old is None:
+            if subresource:
+                raise status.not_found(resource, name)
+            obj = self._decode(resource, config, options, [])
+            self._place(resource, obj, namespace)
+            obj["metadata"]["name"] = name
+            entries = managed.apply({}, sent, node, writer, force=True).entries
+            return self._create(resource, obj, options, warnings, entries)
+        live = versions.to_served(old.copy(), resource)
+        outcome = managed.apply(live, sent, node, writer, force=options.force)
+        obj = self._decode(resource, outcome.object, options, [])
+        obj["metadata"]["managedFields"] = outcome.entries
+        if "resourceVersion" not in (config.get("metadata") or {}):
+            obj["metadata"].pop("resourceVersion", None)
+        return self._change(resource, old, obj, options, subresource, warnings, outcome.entries)
+
+    def _scale(self, resource: Resource, name: str, namespace: str, body: Obj, options: Options) -> Result:
+        old = self.get(resource, name, namespace)
+        obj = subresources.scaled(resource, old, body)
+        done = self._change(resource, old, obj, options, "scale", [])
+        shown = done.entry.object if done.entry is not None else done.object
+        return Result(subresources.scale_of(resource, shown), None, False, done.warnings, done.before)
+
+    def delete(
+        self, resource: Resource, name: str, namespace: str, how: DeleteOptions | None, options: Options
+    ) -> Result:
+        """DELETE."""
+        return deletion.delete(self, resource, self.get(resource, name, namespace), how or DeleteOptions(), options)
+
+    def delete_collection(
+        self, resource: Resource, namespace: str, query: ListQuery, how: DeleteOptions, options: Options
+    ) -> Entries:
+        """DELETE of a list; returns what it selected."""
+        entries = list(self.list(resource, namespace, query).entries)
+        for entry in entries:
+            deletion.delete(self, resource, entry, how, options)
+        return entries
+
+    def post(
+        self, resource: Resource, name: str, namespace: str, subresource: str, body: Obj, options: Options
+    ) -> Result:
+        """POST to a subresource: `binding` and `eviction` of pods."""
+        return subresources.post(self, resource, self.get(resource, name, namespace), subresource, body, options)
+
+    # -- parts -----------------------------------------------------------------------------------------------------------
+
+    def _decode(self, resource: Resource, body: Any, options: Options, warnings: Texts, *, raw: bool = False) -> Obj:
+        """A private copy in the stored version (in the version sent when `raw`), unknown fields handled as asked for."""
+        if not isinstance(body, dict):
+            raise status.bad_request("the body of the request is not a JSON object")
+        kind, api_version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
+        if (kind, api_version) != (resource.kind, resource.api_version):
+            raise status.bad_request(
+                f'{kind} in version "{api_version.rsplit("/", 1)[-1]}" cannot be handled as a {resource.kind}: '
+                f'no kind "{kind}" is registered for version "{api_version}"'
+                if resource.kind != kind
+                else f"the API version in the data ({api_version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        decoded = decode(body, schema.of(resource.api_version, resource.kind))
+        if decoded.unknown and options.validation != "Ignore":
+            texts = [f'unknown field "{path}"' for path in decoded.unknown]
+            if options.validation == "Strict":
+                raise handled_as(
+                    {**body, "kind": kind, "apiVersion": api_version}, "strict decoding error: " + ", ".join(texts)
+                )
+            warnings += texts
+        obj = decoded.object
+        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        if not isinstance(obj.get("metadata"), dict):
+            obj["metadata"] = {}
+        ordered = {"apiVersion": obj.pop("apiVersion"), "kind": obj.pop("kind"), "metadata": obj.pop("metadata"), **obj}
+        return ordered if raw else versions.to_stored(ordered, resource, self.table)
+
+    def _place(self, resource: Resource, obj: Obj, namespace: str) -> None:
+        """Bring the object's namespace and the request's together."""
+        metadata = obj["metadata"]
+        if not resource.namespaced:
+            metadata.pop("namespace", None)
+        elif metadata.get("namespace", namespace) != namespace and namespace:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        elif namespace:
+            metadata["namespace"] = namespace
+
+    def _preconditions(self, resource: Resource, old: Entry, metadata: Obj) -> None:
+        version, uid = metadata.get("resourceVersion"), metadata.get("uid")
+        current = old.object["metadata"]
+        if uid and uid != current["uid"]:
+            raise status.conflict(
+                resource,
+                old.name,
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current['uid']}",
+            )
+        if version and version != "0" and version != current["resourceVersion"]:
+            raise status.conflict(resource, old.name)
+
+    def _write(
+        self,
+        operation: Operation,
+        resource: Resource,
+        obj: Obj,
+        old: Obj | None,
+        options: Options,
+        subresource: str,
+        warnings: Texts,
+    ) -> Write:
+        return Write(
+            store=self.store,
+            table=self.table,
+            ids=self.ids,
+            resource=resource,
+            operation=operation,
+            object=obj,
+            old=old,
+            subresource=subresource,
+            namespace=obj["metadata"].get("namespace", ""),
+            user=options.user,
+            groups=options.groups,
+            dry_run=options.dry_run,
+            warnings=warnings,
+        )
+
+    def _writer(self, resource: Resource, options: Options, subresource: str) -> managed.Writer:
+        return managed.Writer(options.manager, resource.api_version, rfc3339(self.now()), subresource)
+
+    def _own(
+        self,
+        resource: Resource,
+        before: Obj,
+        obj: Obj,
+        options: Options,
+        subresource: str,
+        entries: managed.Entries | None,
+        sent: Any = None,
+    ) -> None:
+        """Set managedFields: from an apply, from the client that wrote them, or from what changed."""
+        metadata = obj["metadata"]
+        if resource.storage in _UNTRACKED:
+            return
+        if entries is None:
+            known = before.get("metadata", {}).get("managedFields", [])
+            if sent is not None and sent != known:
+                known = [] if sent in ([], [{}]) else sent
+            node = schema.of(obj["apiVersion"], resource.kind)
+            entries = managed.record_update(known, before, obj, node, self._writer(resource, options, subresource))
+        if entries:
+            metadata["managedFields"] = entries
+        else:
+            metadata.pop("managedFields", None)
+
+
+def _write_token(revision: int, last: Entry) -> str:
+    return base64.urlsafe_b64encode(
+        orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": [last.namespace, last.name]})
+    ).decode()
+
+
+def _read_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        data = orjson.loads(base64.urlsafe_b64decode(token))
+        namespace, name = data["start"]
+        return int(data["rv"]), (str(namespace), str(name))
+    except (ValueError, KeyError, TypeError):
+        raise status.bad_request("continue key is not valid: invalid continue token") from None

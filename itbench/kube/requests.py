@@ -1,0 +1,90 @@
+"""Arguments and results of the registry's verbs. Called by the API server, `LocalClient`, and whoever writes with options."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from itbench.kube.client import Obj, PatchKind, Propagation
+from itbench.kube.store import Entry
+
+Validation = Literal["", "Strict", "Warn", "Ignore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Who asks and how.
+
+    Attributes:
+        manager: field manager (the API server takes it from `fieldManager` or User-Agent).
+        validation: unknown fields are an error (Strict), a warning (Warn, the default of the server) or dropped (Ignore).
+        force: an apply takes fields away from other managers.
+    """
+
+    manager: str = "unknown"
+    user: str = "system:admin"
+    groups: tuple[str, ...] = ("system:masters",)
+    dry_run: bool = False
+    validation: Validation = "Warn"
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PatchBody:
+    """A patch and its kind."""
+
+    kind: PatchKind
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """The body of a delete. `grace_s` None means the object's own."""
+
+    grace_s: int | None = None
+    propagation: Propagation | Literal[""] = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(slots=True)
+class Result:
+    """What a write came to.
+
+    Attributes:
+        object: the answer, in the version asked for (shared: do not change).
+        entry: the stored entry whose object that is; None for dry runs, Status answers, Scale and the like.
+        created: the answer is 201.
+        warnings: texts for `Warning` headers.
+        before: the entry before the write.
+    """
+
+    object: Obj
+    entry: Entry | None = None
+    created: bool = False
+    warnings: list[str] = field(default_factory=list)
+    before: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Selectors and paging of a list."""
+
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. `revision` is the list's resourceVersion, `token` its `continue`."""
+
+    entries: list[Entry]
+    revision: int
+    token: str = ""
+    remaining: int = 0
+
+
+Entries = list[Entry]
+Texts = list[str]
+Now = Callable[[], float]

@@ -1,0 +1,307 @@
+"""What the subresources `status`, `scale`, `finalize`, `binding`, `eviction`, `resize` and `ephemeralcontainers` may write.
+
+Called by the registry only.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from itbench.core.clock import rfc3339
+from itbench.kube import deletion, status
+from itbench.kube.client import Obj
+from itbench.kube.kinds.check import Check
+from itbench.kube.requests import DeleteOptions, Options, Result
+from itbench.kube.resources import Resource
+from itbench.kube.selectors import format_selector, matches
+from itbench.kube.status import Cause
+from itbench.kube.store import Entry
+
+if TYPE_CHECKING:
+    from itbench.kube.registry import Registry
+
+_INITIAL: dict[str, Obj] = {
+    "pods": {"phase": "Pending"},
+    "namespaces": {"phase": "Active"},
+    "persistentvolumes": {"phase": "Pending"},
+    "persistentvolumeclaims": {"phase": "Pending"},
+    "services": {"loadBalancer": {}},
+    "ingresses.networking.k8s.io": {"loadBalancer": {}},
+    "replicasets.apps": {"replicas": 0},
+    "statefulsets.apps": {"replicas": 0, "availableReplicas": 0},
+    "replicationcontrollers": {"replicas": 0},
+    "daemonsets.apps": {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    },
+    "poddisruptionbudgets.policy": {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    },
+    "horizontalpodautoscalers.autoscaling": {"desiredReplicas": 0, "currentMetrics": None},
+}
+_KEEPS_STATUS = frozenset({"nodes", "apiservices.apiregistration.k8s.io"})
+"""Kinds whose creator may set the status."""
+_GENERATION_OF_SPEC = frozenset({"endpointslices.discovery.k8s.io"})
+
+
+def initial_status(resource: Resource, obj: Obj) -> Obj | None:
+    """The status of a new object; None for none."""
+    if resource.storage in _KEEPS_STATUS:
+        return dict(obj.get("status", {}))
+    if resource.custom:
+        return None
+    return {**_INITIAL.get(resource.storage, {})}
+
+
+def limit(resource: Resource, obj: Obj, before: Obj, subresource: str) -> Obj:
+    """The part of a new state that the subresource may write, over the state before."""
+    metadata = obj["metadata"]
+    if subresource == "status":
+        kept = {**before["metadata"]}
+        if "managedFields" in metadata:
+            kept["managedFields"] = metadata["managedFields"]
+        if resource.storage in ("pods", "nodes"):
+            for key in ("labels", "annotations"):
+                if key in metadata:
+                    kept[key] = metadata[key]
+        out = {**before, "metadata": kept}
+        if "status" in obj:
+            out["status"] = obj["status"]
+        else:
+            out.pop("status", None)
+        return out
+    if subresource == "finalize":
+        out = {**before, "metadata": {**before["metadata"]}}
+        out["spec"] = obj.get("spec", {})
+        return out
+    if subresource == "ephemeralcontainers":
+        spec = {**before["spec"], "ephemeralContainers": obj.get("spec", {}).get("ephemeralContainers", [])}
+        return {**before, "metadata": {**before["metadata"]}, "spec": spec}
+    if subresource == "resize":
+        return {**before, "metadata": {**before["metadata"]}, "spec": _resized(before["spec"], obj.get("spec", {}))}
+    if resource.has_status and not (resource.custom and "status" not in before and "status" not in obj):
+        if "status" in before:
+            obj["status"] = before["status"]
+        else:
+            obj.pop("status", None)
+    if resource.storage == "namespaces" and subresource == "":
+        obj["spec"] = {**obj.get("spec", {}), "finalizers": before.get("spec", {}).get("finalizers", [])}
+    return obj
+
+
+def _resized(before: Obj, spec: Obj) -> Obj:
+    out = {**before}
+    for key in ("containers", "initContainers"):
+        new = {row["name"]: row for row in spec.get(key, ())}
+        rows = []
+        for row in before.get(key, ()):
+            changed = new.get(row["name"], row)
+            rows.append({**row, **{name: changed[name] for name in ("resources", "resizePolicy") if name in changed}})
+        if rows:
+            out[key] = rows
+    return out
+
+
+def bumps_generation(resource: Resource, obj: Obj, before: Obj) -> bool:
+    """Whether the change is one of what the user wants, not of what is."""
+    if resource.storage == "deployments.apps" and obj["metadata"].get("annotations") != before["metadata"].get(
+        "annotations"
+    ):
+        return True
+    ignored = ("metadata", "status")
+    new = {key: value for key, value in obj.items() if key not in ignored}
+    old = {key: value for key, value in before.items() if key not in ignored}
+    if resource.storage == "pods":
+        new, old = _without_node(new), _without_node(old)
+    return new != old
+
+
+def _without_node(obj: Obj) -> Obj:
+    return {**obj, "spec": {key: value for key, value in obj["spec"].items() if key != "nodeName"}}
+
+
+def scale_of(resource: Resource, obj: Obj) -> Obj:
+    """The autoscaling/v1 Scale of a workload."""
+    metadata = obj["metadata"]
+    spec, state = obj.get("spec", {}), obj.get("status", {})
+    selector = spec.get("selector")
+    if resource.storage == "replicationcontrollers":
+        selector = {"matchLabels": selector or {}}
+    shown: Obj = {"replicas": state.get("replicas", 0)}
+    text = format_selector(selector)
+    if text != "<none>":
+        shown["selector"] = text
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    out: Obj = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in kept if key in metadata},
+        "spec": {},
+        "status": shown,
+    }
+    if spec.get("replicas"):
+        out["spec"]["replicas"] = spec["replicas"]
+    return out
+
+
+def scaled(resource: Resource, old: Entry, body: Any) -> Obj:
+    """The workload with the replicas of a Scale body."""
+    obj = old.copy()
+    spec = body.get("spec") or {} if isinstance(body, dict) else {}
+    replicas = spec.get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise status.bad_request(
+            f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {_json(replicas)} '
+            "into Go struct field ScaleSpec.spec.replicas of type int32"
+        )
+    check = Check()
+    check.non_negative("spec.replicas", replicas)
+    if check:
+        raise status.invalid("Scale", "autoscaling", old.name, check.causes)
+    metadata = body.get("metadata") or {}
+    obj["spec"]["replicas"] = replicas
+    obj["metadata"].pop("resourceVersion", None)
+    if metadata.get("resourceVersion"):
+        obj["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+    return obj
+
+
+def _json(value: Any) -> str:
+    return {bool: "bool", str: "string", float: "number", list: "array", dict: "object"}.get(type(value), "null")
+
+
+def post(
+    registry: "Registry", resource: Resource, entry: Entry, subresource: str, body: Obj, options: Options
+) -> Result:
+    """POST to a pod's subresource."""
+    if subresource == "binding":
+        return _bind(registry, resource, entry, body, options)
+    if subresource == "eviction":
+        return _evict(registry, resource, entry, body, options)
+    raise status.method_not_allowed("the server does not allow this method on the requested resource")
+
+
+def _success(code: int = 201) -> Obj:
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}
+
+
+def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, options: Options) -> Result:
+    node = (body.get("target") or {}).get("name", "")
+    if not node:
+        check = Check()
+        check.required("target.name")
+        raise status.invalid("Binding", "", entry.name, check.causes)
+    pod = entry.copy()
+    if pod["metadata"].get("deletionTimestamp"):
+        raise status.conflict(resource, entry.name, f"pod {entry.name} is being deleted, cannot be assigned to a host")
+    if pod["spec"].get("nodeName"):
+        raise status.conflict(
+            resource, entry.name, f'pod {entry.name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+        )
+    pod["spec"]["nodeName"] = node
+    state = pod.setdefault("status", {})
+    rows = [row for row in state.get("conditions", []) if row["type"] != "PodScheduled"]
+    condition = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": rfc3339(registry.now()),
+    }
+    if pod["metadata"].get("generation"):
+        condition["observedGeneration"] = pod["metadata"]["generation"]
+    state["conditions"] = [*rows, condition]
+    if not options.dry_run:
+        registry._own(resource, entry.object, pod, options, "binding", None)
+        registry.store.put(resource.storage, pod)
+    return Result(_success(), None, True, [], entry)
+
+
+def _evict(registry: "Registry", resource: Resource, entry: Entry, body: Obj, options: Options) -> Result:
+    pod = entry.object
+    raw = body.get("deleteOptions") or {}
+    conditions = raw.get("preconditions") or {}
+    how = DeleteOptions(
+        raw.get("gracePeriodSeconds"),
+        raw.get("propagationPolicy") or "",
+        conditions.get("uid", ""),
+        conditions.get("resourceVersion", ""),
+    )
+    phase = pod.get("status", {}).get("phase")
+    budgets = [
+        budget
+        for budget in registry.store.list("poddisruptionbudgets.policy", entry.namespace)
+        if matches(budget.object["spec"].get("selector"), pod["metadata"].get("labels"))
+    ]
+    free = phase in ("Succeeded", "Failed", "Pending") or pod["metadata"].get("deletionTimestamp")
+    if budgets and not free:
+        if len(budgets) > 1:
+            raise status.failure(
+                500,
+                "InternalError",
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            )
+        _spend(registry, budgets[0], pod, options)
+    if not options.dry_run and not pod["metadata"].get("deletionTimestamp"):
+        entry = _disrupt(registry, resource, entry, options)
+    deletion.delete(registry, resource, entry, how, options)
+    return Result(_success(), None, True, [], entry)
+
+
+def _disrupt(registry: "Registry", resource: Resource, entry: Entry, options: Options) -> Entry:
+    pod = entry.copy()
+    state = pod.setdefault("status", {})
+    rows = [row for row in state.get("conditions", []) if row["type"] != "DisruptionTarget"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": rfc3339(registry.now()),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    state["conditions"] = [*rows, condition]
+    registry._own(resource, entry.object, pod, options, "", None)
+    return registry.store.put(resource.storage, pod)
+
+
+def _ready(pod: Obj) -> bool:
+    rows = pod.get("status", {}).get("conditions", ())
+    return any(row["type"] == "Ready" and row["status"] == "True" for row in rows)
+
+
+def _blocked(text: str, retry_s: int = 0) -> Exception:
+    return status.failure(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        None,
+        [Cause("DisruptionBudget", "", text)],
+        retry_s,
+    )
+
+
+def _spend(registry: "Registry", budget: Entry, pod: Obj, options: Options) -> None:
+    """Take one disruption from the budget, or refuse."""
+    obj = budget.object
+    state, name = obj.get("status", {}), budget.name
+    if not _ready(pod):
+        enough = state.get("currentHealthy", 0) >= state.get("desiredHealthy", 0) and state.get("desiredHealthy", 0) > 0
+        if obj["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or enough:
+            return
+    if state.get("observedGeneration", 0) < obj["metadata"].get("generation", 0):
+        raise _blocked(f"The disruption budget {name} is still being processed by the server.", 10)
+    if state.get("disruptionsAllowed", 0) <= 0:
+        raise _blocked(
+            f"The disruption budget {name} needs {state.get('desiredHealthy', 0)} healthy pods "
+            f"and has {state.get('currentHealthy', 0)} currently"
+        )
+    if options.dry_run:
+        return
+    changed = budget.copy()
+    changed["status"]["disruptionsAllowed"] -= 1
+    disrupted = changed["status"].setdefault("disruptedPods", {})
+    disrupted[pod["metadata"]["name"]] = rfc3339(registry.now())
+    registry.store.put("poddisruptionbudgets.policy", changed)
