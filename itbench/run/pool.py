@@ -1,0 +1,108 @@
+"""Worker processes, at most so many at once: sends jobs, relays their progress, collects results. Called by run and prove."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from itbench.run.jobs import Job
+
+Progress = Callable[[Job, dict[str, Any]], None]
+GRACE_S = 10.0
+"""Wall seconds that an interrupted worker gets to clean up."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: its result document, or one line that says why there is none."""
+
+    job: Job
+    result: dict[str, Any] | None = None
+    error: str = ""
+    exit_code: int = 0
+    trace: str = ""
+
+
+@dataclass
+class _Lines:
+    last: dict[str, Any] = field(default_factory=dict)
+
+
+async def _relay(stream: asyncio.StreamReader, job: Job, progress: Progress) -> dict[str, Any]:
+    """Hand progress on; the last record that carries a result or an error ends the job."""
+    kept = _Lines()
+    while line := await stream.readline():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if "result" in record or "error" in record:
+            kept.last = record
+        else:
+            progress(job, record)
+    return kept.last
+
+
+async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Outcome:
+    """Run one job in a process of its own; never raises for what happens inside it."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "itbench.run.worker",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        limit=2**26,
+    )
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    errors = asyncio.create_task(process.stderr.read())
+    try:
+        process.stdin.write(job.model_dump_json().encode() + b"\n")
+        process.stdin.close()
+        last = await _relay(process.stdout, job, progress)
+        await process.wait()
+    finally:
+        await _end(process)
+        noise = (await errors).decode(errors="replace")
+    if "result" in last:
+        return Outcome(job, last["result"])
+    code = int(last.get("exit", 3))
+    text = last.get("error") or f"the worker ended with exit code {process.returncode}: {noise.strip()[-500:]}"
+    return Outcome(job, None, text, code, last.get("trace", noise))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a worker and whatever is left of its process group."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), GRACE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+async def run_jobs(
+    jobs: Iterable[Job], workers: int, progress: Progress = lambda job, record: None
+) -> AsyncIterator[Outcome]:
+    """Run jobs, `workers` at once; outcomes come as they end. Leaving the iteration early ends the rest."""
+    slots = asyncio.Semaphore(workers)
+
+    async def one(job: Job) -> Outcome:
+        async with slots:
+            return await run_job(job, progress)
+
+    tasks = [asyncio.create_task(one(job)) for job in jobs]
+    try:
+        for done in asyncio.as_completed(tasks):
+            yield await done
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

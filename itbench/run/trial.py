@@ -1,0 +1,325 @@
+"""Runs one trial: performs what the state machine asks for, keeps the evidence, writes every phase to disk.
+
+Called by the worker process of a trial, by `prove` and by `up`.
+"""
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from itbench.core import codec
+from itbench.core.causes import Cause
+from itbench.core.documents.result import Evidence, Result, Snapshot
+from itbench.core.errors import EnvironmentFault, ItbenchError, ScenarioDefect
+from itbench.evaluate.grade import grade
+from itbench.run.checkpoints import Checkpoint
+from itbench.run.driver import Driver, Plan
+from itbench.run.files import TrialFolder, canonical, write_atomic
+from itbench.run.handover import Session, open_session
+from itbench.run.machine import Action, Event, State, Trial, advance
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class AgentEnd:
+    """How an agent ended: its answer if there is one, and the cause (`checks` when it submitted)."""
+
+    submission: dict[str, Any] | None
+    cause: str = "checks"
+    detail: str = ""
+
+
+class AgentRun(Protocol):
+    """Something that can act as the agent of a trial."""
+
+    name: str
+    isolation: str
+
+    async def run(self, session: Session) -> AgentEnd:
+        """Work on the task until an answer is submitted or the agent ends."""
+
+
+@dataclass
+class Kept:
+    """What has been recorded so far; saved with checkpoints and phases."""
+
+    times: dict[str, float] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+
+    def save(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"times": self.times, "snapshots": {name: shot.model_dump() for name, shot in self.snapshots.items()}}
+
+    @classmethod
+    def load(cls, data: dict[str, Any]) -> "Kept":
+        """The inverse of `save`."""
+        shots = {name: Snapshot.model_validate(shot) for name, shot in data["snapshots"].items()}
+        return cls(dict(data["times"]), shots)
+
+
+class TrialRunner:
+    """One trial from start to result.
+
+    Args:
+        plan: what to run.
+        make_driver: makes a fresh estate; called again for every attempt.
+        agent: who acts.
+        folder: where files go; None keeps everything in memory (`prove`).
+        checkpoint: where a staged estate is kept; None stages afresh.
+        answers: narrowed answers (`--task`).
+        progress: told of every change of state.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        make_driver: Callable[[], Driver],
+        agent: AgentRun,
+        *,
+        folder: TrialFolder | None = None,
+        checkpoint: Checkpoint | None = None,
+        answers: tuple[str, ...] = (),
+        progress: Progress = lambda record: None,
+    ) -> None:
+        self.plan, self.make_driver, self.agent = plan, make_driver, agent
+        self.folder, self.checkpoint, self.answers, self.progress = folder, checkpoint, answers, progress
+        self.trial, self.kept, self.end = Trial(), Kept(), AgentEnd(None)
+        self.driver: Driver | None = None
+        self.session: Session | None = None
+        self.evidence: Evidence | None = None
+        self.result: Result | None = None
+        self._records: dict[str, Any] = {}
+
+    async def run(self) -> Result:
+        """Run to the end, whatever happens, and leave nothing behind."""
+        try:
+            while self.trial.state is State.NEW:
+                await self._attempt()
+        finally:
+            await self._close()
+        assert self.result is not None
+        return self.result
+
+    async def _attempt(self) -> None:
+        try:
+            self.driver = self.make_driver()
+            if not await self._restored():
+                await self.driver.start()
+                await self._happen(Event.STARTED)
+        except EnvironmentFault as fault:
+            await self._fail(fault.cause, str(fault))
+        except ScenarioDefect as defect:
+            await self._fail(Cause.SCENARIO_DEFECT, str(defect))
+        except ItbenchError as error:
+            await self._fail(Cause.UNKNOWN, str(error))
+        except Exception as error:
+            self._keep_trace()
+            await self._fail(Cause.UNKNOWN, f"{type(error).__name__}: {error}")
+
+    async def _restored(self) -> bool:
+        data = self.checkpoint.read() if self.checkpoint is not None else None
+        if data is None:
+            return False
+        assert self.driver is not None
+        try:
+            await self.driver.restore(data["driver"])
+        except (KeyError, ValueError, TypeError) as error:
+            assert self.checkpoint is not None
+            self.checkpoint.drop()
+            raise EnvironmentFault(
+                "cannot restore the checkpoint", cause=Cause.CHECKPOINT_CORRUPT, seen=str(error)
+            ) from error
+        self.kept = Kept.load(data["kept"])
+        await self._happen(Event.RESTORED)
+        return True
+
+    async def _happen(self, event: Event, *, cause: str = "checks", detail: str = "") -> None:
+        self.trial, actions = advance(self.trial, event, cause=cause, detail=detail)
+        self._persist(event)
+        for action in actions:
+            await self._PERFORM[action](self)
+
+    async def _fail(self, cause: str, detail: str) -> None:
+        await self._happen(Event.FAILED, cause=str(cause), detail=detail)
+
+    def _persist(self, event: Event) -> None:
+        now = self.driver.clock.now() if self.driver is not None and self.trial.state is not State.NEW else 0.0
+        record = {"state": str(self.trial.state), "event": str(event), "t": now, "cause": self.trial.cause}
+        if self.trial.detail:
+            record["detail"] = self.trial.detail
+        self.progress(record)
+        if self.folder is not None:
+            write_atomic(self.folder.path / "state.json", canonical(record | {"retries": list(self.trial.retries)}))
+            with (self.folder.path / "events.jsonl").open("ab") as file:
+                file.write(canonical(record | {"wall": round(time.time(), 3)}).replace(b"\n", b"") + b"\n")
+
+    def _keep_trace(self) -> None:
+        if self.folder is not None:
+            write_atomic(self.folder.path / "trace.txt", traceback.format_exc().encode())
+
+    async def _close(self) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            await session.close()
+        driver, self.driver = self.driver, None
+        if driver is not None:
+            await driver.close()
+
+    # -- actions ----------------------------------------------------------------------------------------------------
+
+    async def _stage(self) -> None:
+        assert self.driver is not None
+        await self.driver.stage(lambda: self._happen(Event.GATE_REACHED))
+        await self._happen(Event.INJECTED)
+
+    async def _probe_baseline(self) -> None:
+        assert self.driver is not None
+        reason = await self.driver.baseline()
+        if reason:
+            raise EnvironmentFault("the baseline is not green", cause=Cause.BASELINE_NOT_GREEN, seen=reason)
+        self._note("staged")
+        self.kept.snapshots["baseline"] = self.driver.snapshot()
+        await self._happen(Event.BASELINE_GREEN)
+
+    async def _open_gate(self) -> None:
+        """Returning from the gate lets the playbook go on."""
+
+    async def _probe_symptom(self) -> None:
+        assert self.driver is not None
+        reason = await self.driver.symptom()
+        if reason:
+            raise EnvironmentFault("the symptom is not as the scenario says", cause=Cause.SYMPTOM_ABSENT, seen=reason)
+        self.kept.times |= self.driver.times()
+        await self._happen(Event.SYMPTOM_SEEN)
+
+    async def _save_checkpoint(self) -> None:
+        assert self.driver is not None
+        if self.checkpoint is not None and (data := self.driver.save()) is not None:
+            self.checkpoint.write({"driver": data, "kept": self.kept.save()})
+
+    async def _hand_over(self) -> None:
+        assert self.driver is not None
+        await self.driver.hand_over()
+        self._note("hand_over")
+        self.kept.snapshots["hand_over"] = self.driver.snapshot()
+        self.session = await open_session(self.plan, self.driver, self.answers)
+        await self._happen(Event.HANDED_OVER)
+
+    async def _run_agent(self) -> None:
+        assert self.session is not None and self.driver is not None
+        self.end = await self.agent.run(self.session)
+        await self.driver.submit()
+        self._note("submit")
+        self.kept.snapshots["submit"] = self.driver.snapshot()
+        self._keep_phase("submit")
+        await self._happen(Event.SUBMITTED, cause=self.end.cause, detail=self.end.detail)
+
+    async def _settle(self) -> None:
+        assert self.driver is not None
+        await self.driver.settle(self.plan.scenario.settle)
+        self._note("settled")
+        self.kept.snapshots["settled"] = self.driver.snapshot()
+        self._keep_phase("settled")
+        await self._happen(Event.SETTLED)
+
+    async def _challenge(self) -> None:
+        assert self.driver is not None
+        if await self.driver.challenge():
+            self._note("challenged")
+            self.kept.snapshots["challenged"] = self.driver.snapshot()
+        await self._happen(Event.CHALLENGED)
+
+    async def _grade(self) -> None:
+        assert self.driver is not None and self.session is not None
+        records = await self.driver.records()
+        self.evidence = Evidence(
+            scenario=self.plan.scenario.id,
+            seed=self.plan.seed,
+            trial=self.plan.trial,
+            times=self.kept.times,
+            snapshots=self.kept.snapshots,
+            journeys=records.journeys,
+            actions=self.session.actions,
+            writes=records.writes,
+            submission=self.end.submission,
+            cause=self.end.cause,
+            facts=records.facts,
+        )
+        await self._happen(Event.GRADED)
+
+    async def _record(self) -> None:
+        evidence = self.evidence or Evidence(
+            scenario=self.plan.scenario.id,
+            seed=self.plan.seed,
+            trial=self.plan.trial,
+            times=self.kept.times,
+            snapshots=self.kept.snapshots,
+            cause=self.trial.cause,
+        )
+        self.evidence = evidence
+        self.result = make_result(self.plan, evidence, self.trial, self.agent, self.answers)
+        if self.folder is not None:
+            self.folder.write_evidence(evidence)
+            if self.session is not None:
+                self.session.write_trajectory(self.folder.path / "trajectory.json", self.result)
+            self.folder.write_result(self.result)
+
+    async def _restart(self) -> None:
+        await self._close()
+        self.kept, self.end = Kept(), AgentEnd(None)
+
+    def _note(self, moment: str) -> None:
+        assert self.driver is not None
+        self.kept.times[moment] = round(self.driver.clock.now(), 6)
+
+    def _keep_phase(self, name: str) -> None:
+        """From submit on, a crashed trial goes on from here."""
+        if self.folder is None or self.driver is None or (data := self.driver.save()) is None:
+            return
+        saved = {"driver": data, "kept": self.kept.save(), "end": vars(self.end)}
+        write_atomic(self.folder.path / "private" / f"{name}.phase", codec.dumps(saved))
+
+    _PERFORM: dict[Action, Callable[["TrialRunner"], Awaitable[None]]] = {  # noqa: RUF012 - a constant table
+        Action.STAGE: _stage,
+        Action.PROBE_BASELINE: _probe_baseline,
+        Action.OPEN_GATE: _open_gate,
+        Action.PROBE_SYMPTOM: _probe_symptom,
+        Action.SAVE_CHECKPOINT: _save_checkpoint,
+        Action.HAND_OVER: _hand_over,
+        Action.RUN_AGENT: _run_agent,
+        Action.SETTLE: _settle,
+        Action.CHALLENGE: _challenge,
+        Action.GRADE: _grade,
+        Action.RECORD: _record,
+        Action.RESTART: _restart,
+    }
+
+
+def make_result(plan: Plan, evidence: Evidence, trial: Trial, agent: AgentRun, answers: tuple[str, ...]) -> Result:
+    """Grade the evidence and put the result document together."""
+    graded = grade(plan.scenario, evidence, answers)
+    return Result.model_validate(
+        {
+            "scenario": plan.scenario.id,
+            "seed": plan.seed,
+            "trial": plan.trial,
+            "agent": agent.name,
+            "cause": trial.cause,
+            "detail": trial.detail,
+            "clock": plan.clock,
+            "isolation": agent.isolation,
+            "family": plan.scenario.family,
+            "domain": plan.scenario.domain,
+            "title": plan.scenario.title,
+            **graded,
+        }
+    )
+
+
+def run_trial(runner: TrialRunner) -> Result:
+    """Run a trial on an event loop of its own."""
+    return asyncio.run(runner.run())

@@ -1,0 +1,80 @@
+"""The process of one trial: reads a job from standard input, runs it, prints progress and the result as JSON lines.
+
+Started by `itbench.run.pool`. It dies with its parent, and everything it starts dies with it.
+"""
+
+import asyncio
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+from itbench.core.errors import ItbenchError
+from itbench.run.jobs import Job
+
+PR_SET_PDEATHSIG = 1
+
+
+def emit(record: dict[str, Any]) -> None:
+    """One JSON line for the parent."""
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() == 1:
+        raise SystemExit(130)
+
+
+async def perform(job: Job, base: Path) -> dict[str, Any]:
+    """Run one job with `base` as its folder; returns the result document."""
+    from itbench.run.build import revert_proof, trial_runner
+
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    if job.kind == "revert":
+        return await revert_proof(job, base, emit)
+    runner = trial_runner(job, base, emit)
+    result = await runner.run()
+    return result.model_dump(mode="json", by_alias=True)
+
+
+def main() -> int:
+    """Entry point of `python -m itbench.run.worker`."""
+    die_with_parent()
+    job = Job.model_validate_json(sys.stdin.readline())
+    if job.cwd:
+        os.chdir(job.cwd)
+    base = Path(job.folder) if job.folder else Path(tempfile.mkdtemp(prefix="itbench-"))
+    try:
+        import uvloop
+
+        emit({"result": uvloop.run(perform(job, base))})
+        return 0
+    except ItbenchError as error:
+        emit({"error": str(error), "exit": error.exit_code})
+        return error.exit_code
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        emit({"error": "interrupted", "exit": 130})
+        return 130
+    except Exception as error:
+        emit({"error": f"{type(error).__name__}: {error}", "exit": 3, "trace": traceback.format_exc()})
+        return 3
+    finally:
+        if not job.folder:
+            shutil.rmtree(base, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
