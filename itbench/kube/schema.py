@@ -185,3 +185,10 @@ def of(api_version: str, kind: str) -> Node | None:
     """The schema of a kind, None when there is none (custom kinds)."""
     name = _kinds().get((api_version, kind))
     return None if name is None else definition(name)
+
+
+def openapi_v3(group_version: str) -> dict[str, Any] | None:
+    """The `/openapi/v3` document of a built-in group-version (see `openapi.document` for tables that changed at run time)."""
+    from itbench.kube.openapi import openapi_v3 as build
+
+    return build(group_version)
