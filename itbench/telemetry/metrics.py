@@ -157,11 +157,13 @@ class Chunk:
         labels: one per series.
         t: world seconds, increasing, shape (n,).
         v: values, shape (n, series); see `is_absent` and `is_stale`.
+        ids: one per series; they grow in the order in which series were created.
     """
 
     labels: tuple[Labels, ...]
     t: Floats
     v: Floats
+    ids: tuple[int, ...]
 
 
 class MetricStore:
@@ -220,11 +222,10 @@ class MetricStore:
         """
         self._update_index()
         start = max(start, self.newest - self.retention_s)
-        columns: dict[str, list[int]] = {}
+        picked: dict[str, list[int]] = {}
         for ident in self._index.match(matchers):
-            block, column = self._where[ident]
-            columns.setdefault(block.name, []).append(column)
-        chunks = [self._cut(self._blocks[name], picked, start, end) for name, picked in columns.items()]
+            picked.setdefault(self._where[ident][0].name, []).append(ident)
+        chunks = [self._cut(self._blocks[name], idents, start, end) for name, idents in picked.items()]
         return _merge_equal([chunk for chunk in chunks if chunk.labels])
 
     def series(self, matchers: Iterable[Matcher], start: float = -np.inf, end: float = np.inf) -> list[Labels]:
@@ -239,16 +240,16 @@ class MetricStore:
                 self._where.append((block, column))
             self._indexed[block.name] = len(block.labels)
 
-    @staticmethod
-    def _cut(block: Block, columns: list[int], start: float, end: float) -> Chunk:
-        times = block.times
+    def _cut(self, block: Block, idents: list[int], start: float, end: float) -> Chunk:
+        times, columns = block.times, [self._where[ident][1] for ident in idents]
         low, high = np.searchsorted(times, start, side="left"), np.searchsorted(times, end, side="right")
         values = block.values[low:high, columns]
         empty: Bools = np.all(is_absent(values), axis=0)
         if empty.any():
-            columns = [column for column, gone in zip(columns, empty.tolist(), strict=True) if not gone]
+            idents = [ident for ident, gone in zip(idents, empty.tolist(), strict=True) if not gone]
             values = values[:, ~empty]
-        return Chunk(tuple(block.labels[column] for column in columns), times[low:high].copy(), values)
+        labels = tuple(block.labels[self._where[ident][1]] for ident in idents)
+        return Chunk(labels, times[low:high].copy(), values, tuple(idents))
 
     def save(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -279,15 +280,18 @@ def _merge_equal(chunks: list[Chunk]) -> list[Chunk]:
         return chunks
     kept: list[Chunk] = []
     parts: dict[Labels, dict[float, float]] = {}
+    idents: dict[Labels, int] = {}
     for chunk in chunks:
         single = [column for column, labels in enumerate(chunk.labels) if seen[labels] == 1]
-        kept.append(Chunk(tuple(chunk.labels[column] for column in single), chunk.t, chunk.v[:, single]))
+        alone = tuple(chunk.labels[column] for column in single), tuple(chunk.ids[column] for column in single)
+        kept.append(Chunk(alone[0], chunk.t, chunk.v[:, single], alone[1]))
         for column, labels in enumerate(chunk.labels):
             if seen[labels] > 1:
+                idents.setdefault(labels, chunk.ids[column])
                 there = ~is_absent(np.ascontiguousarray(chunk.v[:, column]))
                 rows = np.flatnonzero(there)
                 parts.setdefault(labels, {}).update((float(chunk.t[row]), chunk.v[row, column]) for row in rows)
     for labels, samples in parts.items():
         times = sorted(samples)
-        kept.append(Chunk((labels,), np.array(times), np.array([[samples[t]] for t in times])))
+        kept.append(Chunk((labels,), np.array(times), np.array([[samples[t]] for t in times]), (idents[labels],)))
     return [chunk for chunk in kept if chunk.labels]

@@ -159,6 +159,9 @@ _SPECIAL: dict[str, Callable[["Query", list[Any]], Value]] = {
     "clamp": _clamp,
     "clamp_max": _clamp_max,
     "clamp_min": _clamp_min,
+    "histogram_fraction": lambda query, args: histograms.histogram_fraction(
+        query.scalar(args[0]), query.scalar(args[1]), query.vector(args[2])
+    ),
     "histogram_quantile": lambda query, args: histograms.histogram_quantile(
         query.scalar(args[0]), query.vector(args[1])
     ),

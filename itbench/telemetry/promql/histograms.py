@@ -1,6 +1,6 @@
 """Quantiles of classic histograms: series that differ only in `le` are the cumulative buckets of one distribution."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -92,8 +92,39 @@ def _interpolate(q: Floats, upper: Floats, counts: Floats) -> Floats:
     return np.where(total == 0, np.nan, answer)
 
 
+def bucket_fraction(low: Floats, high: Floats, upper: Floats, counts: Floats) -> Floats:
+    """The share of observations between two values, by linear interpolation within buckets; shapes as above."""
+    total = counts[-1]
+    if not (np.isinf(upper[-1]) and upper[-1] > 0):
+        return np.full(len(low), np.nan)
+    bounds = np.concatenate([[0.0 if upper[0] > 0 else -np.inf], upper])
+    ranks = np.vstack([np.zeros((1, counts.shape[1])), counts])
+    share = (_rank(high, bounds, ranks) - _rank(low, bounds, ranks)) / total
+    return np.where((total == 0) | np.isnan(low) | np.isnan(high), np.nan, np.where(low >= high, 0.0, share))
+
+
+def _rank(value: Floats, bounds: Floats, ranks: Floats) -> Floats:
+    """How many observations are at most `value` (T,): bounds (B + 1,), ranks (B + 1, T)."""
+    bucket = np.clip(np.searchsorted(bounds, value, side="right"), 1, len(bounds) - 1)
+    steps = np.arange(len(value))
+    below, above = ranks[bucket - 1, steps], ranks[bucket, steps]
+    left, right = bounds[bucket - 1], bounds[bucket]
+    inside = below + (above - below) * np.where(np.isinf(right), 0.0, (value - left) / (right - left))
+    return np.where(value <= bounds[0], 0.0, np.where(value == np.inf, ranks[-1], inside))
+
+
 def histogram_quantile(q: Floats, vector: Vector) -> Vector:
     """One series per histogram in the vector; q has shape (T,)."""
+    return _per_histogram(vector, lambda at, upper, counts: bucket_quantile(q[at], upper, counts))
+
+
+def histogram_fraction(low: Floats, high: Floats, vector: Vector) -> Vector:
+    """One series per histogram in the vector; the bounds have shape (T,)."""
+    return _per_histogram(vector, lambda at, upper, counts: bucket_fraction(low[at], high[at], upper, counts))
+
+
+def _per_histogram(vector: Vector, function: Callable[[Bools, Floats, Floats], Floats]) -> Vector:
+    """`function(at, upper, counts)` for every histogram and set of its buckets that occurs."""
     groups = _groups(vector)
     steps = vector.values.shape[1]
     values = np.full((len(groups), steps), np.nan)
@@ -104,6 +135,6 @@ def histogram_quantile(q: Floats, vector: Vector) -> Vector:
             chosen = np.array(rows)[which]
             bounds = [bound for (bound, _), taken in zip(buckets, which.tolist(), strict=True) if taken]
             upper, counts = _coalesce(bounds, vector.values[chosen][:, at])
-            values[target, at] = bucket_quantile(q[at], upper, counts)
+            values[target, at] = function(at, upper, counts)
             present[target, at] = True
     return join_equal(Vector(list(groups), values, present))

@@ -215,7 +215,7 @@ def quantile_of(values: Floats, there: Bools, q: Floats) -> Floats:
     weight = rank - np.floor(rank)
     low = np.take_along_axis(ranked, lower[..., None], axis=-1)[..., 0]
     high = np.take_along_axis(ranked, upper[..., None], axis=-1)[..., 0]
-    inside = low * (1 - weight) + high * weight
+    inside = np.where(weight == 0, low, low * (1 - weight) + high * weight)
     answer = np.where(q < 0, -np.inf, np.where(q > 1, np.inf, inside))
     return np.where(np.isnan(q) | (count == 0), np.nan, answer)
 

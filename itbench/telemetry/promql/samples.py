@@ -53,10 +53,10 @@ class Samples:
     """Samples of S series, one series after the other.
 
     Attributes:
-        labels: sorted.
+        labels: in the order in which the series were created.
         t, v: milliseconds and values, shape (N + 1,): the last one is a sentinel.
-        grids: the series in storage order, grouped by common times.
-        order: from storage order to sorted order, shape (S,).
+        grids: the series, grouped by common times.
+        order: from the order of the grids to that of the labels, shape (S,).
     """
 
     labels: list[Labels]
@@ -74,8 +74,8 @@ class Samples:
         return np.concatenate([grid.places(times) for grid in self.grids])[self.order]
 
 
-def _flat(parts: Sequence[tuple[Sequence[Labels], Floats, Floats, Bools]]) -> Samples:
-    """Samples from (labels, times in ms (n,), values (n, k), present (n, k))."""
+def _flat(parts: Sequence[tuple[Sequence[Labels], Floats, Floats, Bools]], ids: Sequence[int]) -> Samples:
+    """Samples from (labels, times in ms (n,), values (n, k), present (n, k)), ordered by their ids."""
     grids: list[Grid] = []
     labels: list[Labels] = []
     times: list[Floats] = []
@@ -98,7 +98,7 @@ def _flat(parts: Sequence[tuple[Sequence[Labels], Floats, Floats, Bools]]) -> Sa
         place += int(sizes.sum())
         grids.append(Grid(t, first, counts))
         labels.extend(names)
-    order = np.array(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
+    order = np.argsort(np.array(ids, dtype=np.int64), kind="stable")
     sentinel = [np.zeros(1)]
     return Samples(
         [labels[row] for row in order],
@@ -109,7 +109,7 @@ def _flat(parts: Sequence[tuple[Sequence[Labels], Floats, Floats, Bools]]) -> Sa
     )
 
 
-def _common(chunks: Sequence[Chunk]) -> list[tuple[list[Labels], Floats, Floats]]:
+def _common(chunks: Sequence[Chunk]) -> list[tuple[list[Labels], Floats, Floats, list[int]]]:
     """Chunks with equal times put side by side."""
     groups: dict[bytes, list[Chunk]] = {}
     for chunk in chunks:
@@ -119,6 +119,7 @@ def _common(chunks: Sequence[Chunk]) -> list[tuple[list[Labels], Floats, Floats]
             [labels for chunk in group for labels in chunk.labels],
             group[0].t,
             np.hstack([chunk.v for chunk in group]) if len(group) > 1 else group[0].v,
+            [number for chunk in group for number in chunk.ids],
         )
         for group in groups.values()
     ]
@@ -132,20 +133,22 @@ def from_chunks(chunks: Sequence[Chunk], *, stale: bool) -> Samples:
         stale: keep staleness markers (an instant selector has to see them, a range does not).
     """
     parts = []
-    for labels, t, v in _common(chunks):
+    ids: list[int] = []
+    for labels, t, v, numbers in _common(chunks):
         ms = np.round(t * 1000.0) + EPOCH_MS
         present = ~is_absent(v)
         if not stale:
             present &= ~is_stale(v)
         parts.append((labels, ms, v, present))
-    return _flat(parts)
+        ids.extend(numbers)
+    return _flat(parts, ids)
 
 
 def from_vector(vector: Vector, steps: Floats) -> Samples:
     """Samples of the result of a subquery's expression."""
     if not vector.labels:
-        return _flat([])
-    return _flat([(vector.labels, steps, vector.values.T, vector.present.T)])
+        return _flat([], [])
+    return _flat([(vector.labels, steps, vector.values.T, vector.present.T)], range(len(vector.labels)))
 
 
 @dataclass(frozen=True, slots=True)
