@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
 
-from jsonschema import Draft202012Validator
-
 from itbench.core.documents.task import Submission, ToolSpec
 from itbench.tools.context import CallRecord, ToolContext, stable_digest
 
@@ -81,6 +79,7 @@ class Toolbox:
         self.tools = {tool.name: tool for tool in tools}
         self.context = context
         self._turn = asyncio.Lock()
+        self._validators = _validators(self.tools.values())
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -120,9 +119,7 @@ class Toolbox:
             return f"no tool {name!r}; " + (
                 f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.tools)}"
             )
-        errors = sorted(
-            Draft202012Validator(tool.input_schema).iter_errors(arguments), key=lambda e: list(map(str, e.path))
-        )
+        errors = sorted(self._validators[name].iter_errors(arguments), key=lambda e: list(map(str, e.path)))
         if errors:
             place = ".".join(map(str, errors[0].path)) or "arguments"
             return f"{name}: {place}: {errors[0].message[:300]}"
@@ -174,6 +171,13 @@ class Toolbox:
                 digest=stable_digest(result.ok, result.text),
             )
         )
+
+
+def _validators(tools: Iterable[Tool]) -> dict[str, Any]:
+    """JSON Schema validators; imported here, because agents in child processes import this module and validate nothing."""
+    from jsonschema import Draft202012Validator
+
+    return {tool.name: Draft202012Validator(tool.input_schema) for tool in tools}
 
 
 def _cut(result: ToolResult, limit: int) -> ToolResult:
