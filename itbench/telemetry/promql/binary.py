@@ -105,10 +105,8 @@ def sets(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
 
 def show(labels: Labels) -> str:
     """A label set as Prometheus prints it in messages."""
-    known = dict(labels)
-    name = known.pop(NAME, "")
-    inner = ", ".join(f'{key}="{value}"' for key, value in known.items())
-    return f"{name}{{{inner}}}" if inner or not name else name
+    inner = ", ".join(f'{key}="{value}"' for key, value in labels)
+    return f"{{{inner}}}"
 
 
 def _check_one_side(vector: Vector, groups: dict[Labels, list[int]], side: str) -> None:
@@ -119,10 +117,10 @@ def _check_one_side(vector: Vector, groups: dict[Labels, list[int]], side: str) 
         crowded = vector.present[rows].sum(axis=0) > 1
         if crowded.any():
             step = int(np.argmax(crowded))
-            first, second = [vector.labels[row] for row in rows if vector.present[row, step]][:2]
+            first, second = sorted([vector.labels[row] for row in rows if vector.present[row, step]][:2])
             raise QueryError(
                 f"found duplicate series for the match group {show(signature)} on the {side} hand-side of the operation: "
-                f"[{show(second)}, {show(first)}];many-to-many matching not allowed: matching labels must be unique on one side"
+                f"[{show(first)}, {show(second)}];many-to-many matching not allowed: matching labels must be unique on one side"
             )
 
 

@@ -16,6 +16,8 @@ EXPERIMENTAL = frozenset((
 """Functions that Prometheus knows but refuses unless a feature flag is set."""
 EXPERIMENTAL_AGGREGATIONS = frozenset(("limitk", "limit_ratio"))
 
+FLAG = "--enable-feature=promql-experimental-functions"
+
 _TYPES = {"matrix": "range vector", "vector": "instant vector"}
 _REWRITES: tuple[tuple[str, str], ...] = (
     (r"^expected type (\w+) in (.*), got (\w+)$", r"expected type {1} in \2, got {3}"),
@@ -24,8 +26,16 @@ _REWRITES: tuple[tuple[str, str], ...] = (
     (r"in call to '(.*?)'", r'in call to "\1"'),
     (r"^set operator '(.*)' not allowed", r'set operator "\1" not allowed'),
     (r"^illegal regex for (.*)$", r"error parsing regexp: invalid pattern: `\1`"),
+    (r"^subquery is only allowed on vector, got (\w+)", r"subquery is only allowed on instant vector, got {1}"),
+    (r"^unexpected end of input inside brackets$", r"unclosed left bracket"),
     (r"^bad number or duration syntax: (.*)$", r'bad number or duration syntax: "\1"'),
 )
+
+
+_TOKEN = re.compile(r"[A-Za-z_:][\w:]*|[\d.]+\w*|\"[^\"]*\"|'[^']*'|[^\s]")
+_AT_START = (
+    "vector selector must", "no expression", "binary expression", "set operator", "bool modifier", "wrong number of arguments",
+)  # fmt: skip
 
 
 def _message(raw: str) -> str:
@@ -42,18 +52,36 @@ def _message(raw: str) -> str:
 
 def _position(query: str, raw: str) -> str:
     """`line:column` of the fault where it can be told, else of the end of the query."""
-    name = re.match(r"unknown function with name '(.*)'$", raw)
-    quoted = re.search(r"call to (?:function )?'(.*?)'", raw)
+    named = re.search(r"(?:function with name|call to) '(.*)'", raw)
+    typed = re.search(r"call to function '(.*?)'", raw)
     place = len(query)
-    found = name or quoted
-    if found:
-        place = max(0, query.find(found[1]))
-    elif raw.startswith(
-        ("vector selector must", "no expression", "binary expression", "set operator", "bool modifier")
-    ):
+    if named:
+        place = max(0, query.find(named[1]))
+    elif typed:
+        place = query.find("(", max(0, query.find(typed[1]))) + 1
+    elif "aggregation expression" in raw:
+        place = query.find("(") + 1
+    elif raw.startswith(_AT_START):
         place = 0
+    return _line_column(query, place)
+
+
+def _line_column(query: str, place: int) -> str:
     before = query[:place]
     return f"{before.count(chr(10)) + 1}:{place - before.rfind(chr(10))}"
+
+
+def _unexpected(query: str) -> str:
+    """What stands after the longest beginning that is a query: the parser says no more than `invalid`."""
+    for token in reversed(list(_TOKEN.finditer(query))):
+        try:
+            ast.parse(query[: token.start()])
+        except ValueError:
+            continue
+        what = "identifier " if token[0][0].isalpha() else "number " if token[0][0].isdigit() else ""
+        shown = f'"{token[0]}"' if what else f'<op:"{token[0]}">'
+        return f"{_line_column(query, token.start())}: parse error: unexpected {what}{shown}"
+    return f"{_line_column(query, len(query))}: parse error: unexpected end of input"
 
 
 def _refuse(query: str, name: str, what: str) -> None:
@@ -65,9 +93,7 @@ def _check(query: str, node: Any) -> bool:
     if isinstance(node, ast.Call) and node.func.name in EXPERIMENTAL:
         _refuse(query, node.func.name, "function")
     if isinstance(node, ast.AggregateExpr) and str(node.op) in EXPERIMENTAL_AGGREGATIONS:
-        raise QueryError(
-            f"1:1: parse error: {node.op}() is experimental and must be enabled with a feature flag", "bad_data"
-        )
+        raise QueryError(f"1:1: parse error: {node.op}() is experimental and must be enabled with {FLAG}", "bad_data")
     if isinstance(node, ast.BinaryExpr) and node.modifier is not None:
         fill = node.modifier.fill_values
         if fill is not None and (fill.lhs is not None or fill.rhs is not None):
@@ -89,6 +115,8 @@ def parse(query: str) -> Any:
         tree = ast.parse(query)
     except ValueError as error:
         raw = str(error)
+        if raw.startswith("invalid promql query"):
+            raise QueryError(_unexpected(query), "bad_data") from error
         raise QueryError(f"{_position(query, raw)}: parse error: {_message(raw)}", "bad_data") from error
     ast.walk(tree, lambda node: _check(query, node))
     return tree
