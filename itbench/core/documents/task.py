@@ -218,7 +218,7 @@ def parse_submission(data: str | bytes | Mapping[str, Any]) -> Submission:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "submission"
-        reason = str(first["msg"]).removeprefix("Value error, ")
+        reason = str(first["msg"]).removeprefix("Value error, ").replace("valid tuple", "list")
         raise SubmissionInvalid(f"submission key {place}: {reason}", seen=_short(first.get("input"))) from error
 
 
