@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-_SOURCES = ("kernel.py", "layout.py", "spec.py")
+_SOURCES = ("backward.py", "forward.py", "jit.py", "kernel.py", "layout.py", "outcomes.py", "rings.py", "spec.py")
 
 
 def cache_dirs() -> list[Path]:

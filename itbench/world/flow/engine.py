@@ -46,7 +46,7 @@ class Flow:
     def __init__(
         self, spec: FlowSpec, *, slots: int = 1024, bounds_s: tuple[float, ...] = BOUNDS_S, step_s: float = 0.0
     ) -> None:
-        self.spec, self.slots, self.step_s = spec, slots, step_s
+        self.spec, self.slots, self.step_s, self.bounds_s = spec, slots, step_s, bounds_s
         self._st: State = at.build(spec, slots, np.array(bounds_s, float))
         for edge in spec.edges:
             self._fits(edge.name, edge.timeout_s)
@@ -59,23 +59,23 @@ class Flow:
         """Calls per second of a journey root."""
         if self.spec.edges[edge].parent >= 0 or not 0 <= rps < inf:
             raise UsageError(f"rate of edge {self.spec.edges[edge].name}", seen=rps, expected="a root and rps >= 0")
-        self._set(self._st.ef, at.RATE, edge, rps)
+        self._set(self._st.x, at.RATE, edge, rps)
 
     def set_ready(self, station: int, slot: int, weight: float) -> None:
         """Share of the load balancing of a pod: 0 gets no new calls (works off what it has), 1 is a full member."""
-        self._set(self._st.pf, at.WEIGHT, self._pod(station, slot), _share("weight", weight))
+        self._set(self._st.x, at.WEIGHT, self._pod(station, slot), _share("weight", weight))
 
     def set_capacity(self, station: int, slot: int, factor: float) -> None:
         """Speed of a pod as a factor of its station's capacity_cpu: throttling, cuts, warm-up, 0 = frozen."""
         if not 0 <= factor < inf:
             raise UsageError("capacity factor", seen=factor, expected="0 or more")
-        self._set(self._st.pf, at.FACTOR, self._pod(station, slot), factor)
+        self._set(self._st.x, at.FACTOR, self._pod(station, slot), factor)
 
     def set_queue(self, station: int, slot: int, requests: float) -> None:
         """Most requests in a pod; what already waits stays."""
         if not requests > 0:
             raise UsageError("queue bound", seen=requests, expected="more than 0 requests")
-        self._set(self._st.pf, at.QUEUE, self._pod(station, slot), requests)
+        self._set(self._st.x, at.QUEUE, self._pod(station, slot), requests)
 
     def set_edge(
         self,
@@ -96,7 +96,7 @@ class Flow:
                 raise UsageError(
                     f"retries of edge {name}", seen=retries, expected=f"0 to {most}", hint="set max_retries"
                 )
-            self._st.ei[at.RETRIES, edge] = retries
+            self._st.k[at.RETRIES, edge] = retries
         for value in (timeout_s, backoff_s):
             self._fits(name, value if value is not None else 0.0)
         new = {at.TIMEOUT: timeout_s, at.BUDGET: budget, at.BACKOFF: backoff_s, at.WORK: work_s, at.DELAY: delay_s}
@@ -105,7 +105,7 @@ class Flow:
                 continue
             if (value < 0 and row != at.BUDGET) or (value == 0 and row in (at.TIMEOUT, at.WORK)):
                 raise UsageError(f"new number of edge {name}", seen=value, expected="timeout, work > 0, others >= 0")
-            self._st.ef[row, edge] = value
+            self._st.x[row, edge] = value
         self._wake()
 
     def set_admission(self, edge: int, max_rps: float = inf) -> None:
@@ -115,7 +115,7 @@ class Flow:
         """
         if not max_rps >= 0:
             raise UsageError("admission", seen=max_rps, expected="0 or more calls per second")
-        self._set(self._st.ef, at.LIMIT, edge, max_rps)
+        self._set(self._st.x, at.LIMIT, edge, max_rps)
 
     def set_fault(self, edge: int, fraction: float, kind: str = "error", *, slot: int | None = None) -> None:
         """A defect on the way of an edge, at one slot of the callee or (None) at all.
@@ -127,15 +127,15 @@ class Flow:
         """
         if kind not in _FAULTS:
             raise UsageError("kind of fault", seen=kind, expected=", ".join(_FAULTS))
-        if kind == "hang" and fraction > 0 and not isfinite(self._st.ef[at.TIMEOUT, edge]):
+        if kind == "hang" and fraction > 0 and not isfinite(self._st.x[at.TIMEOUT, edge]):
             raise UsageError(f"hang on edge {self.spec.edges[edge].name}", expected="a finite timeout_s on that edge")
-        view = self._rows(self._st.rf[_FAULTS[kind]], edge)
+        view = self._rows(self._st.x[_FAULTS[kind]], edge)
         view[:, slot if slot is not None else slice(None)] = _share("fraction of a fault", fraction)
         self._wake()
 
     def reset(self, station: int, slot: int) -> None:
         """The pod is gone: at the next step its open attempts fail (and are retried), its queue is lost. Set its weight apart."""
-        self._st.pi[at.KILL, self._pod(station, slot)] = 1
+        self._st.k[at.KILL, self._pod(station, slot)] = 1
         self._wake()
 
     # ---- time
@@ -143,13 +143,13 @@ class Flow:
     @property
     def now(self) -> float:
         """World seconds."""
-        return float(self._st.cf[at.NOW])
+        return float(self._st.x[at.NOW, 0])
 
     def start_at(self, now: float) -> None:
         """Set the clock of a net that has not run yet."""
-        if self._st.ci[at.STEP]:
+        if self._st.k[at.STEP, 0]:
             raise UsageError("start_at on a net that has run", seen=self.now)
-        self._st.cf[[at.NOW, at.FLUSHED]] = now
+        self._st.x[[at.NOW, at.FLUSHED], 0] = now
 
     def advance(self, until: float) -> None:
         """Run to `until` (world seconds), never past it; earlier times do nothing."""
@@ -162,11 +162,11 @@ class Flow:
 
     def counters(self) -> Mapping[str, Floats]:
         """Arrays by edge; names in `COUNTERS`."""
-        return {name: self._st.ec[row].copy() for name, row in COUNTERS.items()}
+        return {name: self.counter(name) for name in COUNTERS}
 
     def counter(self, name: str) -> Floats:
         """One counter by edge."""
-        return self._st.ec[COUNTERS[name]].copy()
+        return self._edge(COUNTERS[name])
 
     def latency_buckets(self, *, server: bool = False) -> Floats:
         """Calls per bucket (edges x bounds+1, not cumulated over buckets).
@@ -182,37 +182,40 @@ class Flow:
         total = counts.sum()
         if total <= 0:
             return float("nan")
-        edges = np.concatenate([[0.0], self._st.bounds])
+        edges = np.concatenate([[0.0], self.bounds_s])
         return float(np.interp(q, np.concatenate([[0.0], np.cumsum(counts)[:-1] / total]), edges))
 
     def waiting(self) -> Floats:
         """Calls under way by edge: attempts somebody still waits for, plus those in back-off, plus those held by a broker."""
-        st = self._st
-        live = np.bincount(st.ri[at.EDGE], st.rr[at.OPEN].sum(0) + st.rf[at.DEBT], st.ei.shape[1])
-        first = st.ei[at.GROUP]
-        off = np.array([st.gr[at.WAITING][:, g : g + a].sum() for g, a in zip(first, st.ei[at.ATTEMPTS], strict=True)])
-        return np.asarray(live + off + st.ef[at.HELD])
+        st, edges = self._st, len(self.spec.edges)
+        rows, groups = st.rows.shape[2], int(st.k[at.GROUPS, 0])
+        live = np.bincount(st.k[at.EDGE, :rows], st.rows[at.OPEN].sum(0) + st.x[at.DEBT, :rows], edges)
+        off = np.add.reduceat(st.rings[at.WAITING, :, :groups].sum(0), st.k[at.GROUP, st.k[at.BY_LEVEL, :edges]])
+        out = np.asarray(live + self._edge(at.HELD))
+        out[st.k[at.BY_LEVEL, :edges]] += off
+        return out
 
     def lag(self, edge: int) -> float:
         """Calls a broker holds for a queued edge."""
-        return float(self._st.ef[at.HELD, edge])
+        return float(self._st.x[at.HELD, edge])
 
     def mean_latency_s(self) -> Floats:
         """Mean response time of one attempt now, by edge (network included)."""
-        return np.asarray(self._st.ef[at.MEAN] + self._st.ef[at.NETWORK])
+        return self._edge(at.MEAN) + self._edge(at.NETWORK)
 
     def pods(self, station: int) -> Mapping[str, Floats]:
         """Arrays by slot: cpu_s and served (cumulative), backlog_requests, backlog_s (cpu seconds), rho, age_s (time in queue and
         work of what is finished now), in_flight (requests the pod holds, those waiting for children and abandoned ones included)."""
-        st, part = self._st, slice(self._st.si[at.POD0, station], self._st.si[at.POD1, station])
-        flight = np.bincount(st.ri[at.POD], st.rf[at.INFLIGHT], st.pf.shape[1])[part]
+        st, part = self._st, slice(self._st.k[at.POD0, station], self._st.k[at.POD1, station])
+        rows = st.rows.shape[2]
+        flight = np.bincount(st.k[at.POD, :rows], st.x[at.INFLIGHT, :rows], int(st.k[at.PODS, 0]))[part]
         return {
-            "cpu_s": st.pf[at.CPU, part].copy(),
-            "served": st.pf[at.SERVED, part].copy(),
-            "backlog_requests": st.pf[at.BACKLOG, part] / st.pf[at.WBAR, part],
-            "backlog_s": st.pf[at.BACKLOG, part].copy(),
-            "rho": st.pf[at.RHO, part].copy(),
-            "age_s": st.pf[at.AGE, part].copy(),
+            "cpu_s": st.x[at.CPU, part].copy(),
+            "served": st.x[at.SERVED, part].copy(),
+            "backlog_requests": st.x[at.BACKLOG, part] / st.x[at.WBAR, part],
+            "backlog_s": st.x[at.BACKLOG, part].copy(),
+            "rho": st.x[at.RHO, part].copy(),
+            "age_s": st.x[at.AGE, part].copy(),
             "in_flight": np.maximum(flight, 0.0),
         }
 
@@ -220,7 +223,7 @@ class Flow:
         """Arrays by slot of the callee: answered (late ones too) and errors (5xx given by that pod), cumulative; in_flight."""
         st = self._st
         rows = {"answered": at.DONE, "errors": at.BROKEN, "in_flight": at.INFLIGHT}
-        return {name: self._rows(st.rf[row], edge).sum(0) for name, row in rows.items()}
+        return {name: self._rows(st.x[row], edge).sum(0) for name, row in rows.items()}
 
     # ---- checkpoints
 
@@ -242,15 +245,18 @@ class Flow:
 
     # ---- inside
 
+    def _edge(self, row: int) -> Floats:
+        return self._st.x[row, : len(self.spec.edges)].copy()
+
     def _pod(self, station: int, slot: int) -> int:
         if not 0 <= slot < self.spec.stations[station].slots:
             most = self.spec.stations[station].slots - 1
             raise UsageError(f"slot of station {self.spec.stations[station].name}", seen=slot, expected=f"0 to {most}")
-        return int(self._st.si[at.POD0, station]) + slot
+        return int(self._st.k[at.POD0, station]) + slot
 
     def _rows(self, values: Floats, edge: int) -> Floats:
         """View of a row array as attempts x slots of one edge."""
-        first, attempts, pods = (int(self._st.ei[k, edge]) for k in (at.ROW, at.ATTEMPTS, at.NPODS))
+        first, attempts, pods = (int(self._st.k[k, edge]) for k in (at.ROW, at.ATTEMPTS, at.NPODS))
         return values[first : first + attempts * pods].reshape(attempts, pods)
 
     def _set(self, array: Floats, row: int, index: int, value: float) -> None:
@@ -259,7 +265,7 @@ class Flow:
             self._wake()
 
     def _wake(self) -> None:
-        self._st.ci[at.QUIET] = 0
+        self._st.k[at.QUIET, 0] = 0
 
     def _fits(self, name: str, seconds: float) -> None:
         most = 0.1875 * self.slots

@@ -7,6 +7,7 @@ A row is (edge, attempt, slot of the called station); a group is (edge, attempt)
 A cohort is what was issued in one step; ring slots count steps modulo the ring length.
 """
 
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -17,148 +18,81 @@ from itbench.world.flow.spec import MAX_CONCURRENCY, FlowSpec
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# integers of an edge
-(PARENT, STATION, AFTER, ROW, GROUP, NPODS, ATTEMPTS, JOIN, SOFT, QUEUED, KID0, KID1, JOINS, RETRIES, DUE, ROOTED) = (
-    range(16)
+# `k`: integers
+_K = iter(range(99))
+# of an edge: topology, then retries allowed now and the step whose deadline comes next
+PARENT, STATION, AFTER, ROW, GROUP, NPODS, ATTEMPTS, JOIN, SOFT, QUEUED, KID0, KID1, JOINS, RETRIES, DUE, ROOTED = (
+    islice(_K, 16)
 )
-NEI = 16
-# floats of an edge: levers first, then state and scratch
-(
-    RATE,
-    WORK,
-    TIMEOUT,
-    BACKOFF,
-    CALLS,
-    BUDGET,
-    DELAY,
-    LIMIT,
-    TOKENS,
-    HELD,
-    REACH,
-    OK0,
-    FAIL0,
-    MEAN,
-    VAR,
-    NETWORK,
-    NEW,
-    NEWO,
-    SHARE,
-) = range(19)
-NEF = 19
+# of a pod
+PSTATION, WORKERS, HEAD, KILL = islice(_K, 4)
+# of a station: its pods, its edges in BY_STATION
+POD0, POD1, EDGE0, EDGE1 = islice(_K, 4)
+# of a row
+EDGE, TRY, POD, RGROUP = islice(_K, 4)
+# of a group: step whose back-off comes next
+(PTR,) = islice(_K, 1)
+# single numbers in column 0: number of the step, steps without news, entries of `news`, cohorts that were folded; sizes
+STEP, QUIET, TOUCHED, FOLDED, EDGES, PODS, GROUPS, DEPTH, BUCKETS = islice(_K, 9)
+# lists: first edge and first station of every level; edges and stations by level; children by parent; edges by station
+LEVEL_EDGE, LEVEL_STATION, BY_LEVEL, STATIONS, KIDS, BY_STATION = islice(_K, 6)
+NK = next(_K)
+
+# `x`: floats
+_X = iter(range(99))
+# of an edge: levers, state, scratch of a step
+RATE, WORK, TIMEOUT, BACKOFF, CALLS, BUDGET, DELAY, LIMIT = islice(_X, 8)
+TOKENS, HELD, REACH, SHARE, OK0, FAIL0, MEAN, VAR, NETWORK, NEW, NEWO = islice(_X, 11)
 # counters of an edge
-(FIRST, ATTEMPT, OK, FAILED, TIMED_OUT, LATE, REJECTED, RETRIED, RESET, ERROR, LIMITED, LATENCY) = range(12)
-NEC = 12
-# integers of a pod
-PSTATION, WORKERS, HEAD, KILL = range(4)
-# floats of a pod
-(
-    WEIGHT,
-    CAP,
-    FACTOR,
-    QUEUE,
-    SERVED_PART,
-    BACKLOG,
-    WBAR,
-    RHO,
-    AGE,
-    PODVAR,
-    CPU,
-    SERVED,
-    COUNT,
-    LOAD,
-    ACCEPT,
-    REM,
-    BACKLOG0,
-) = range(17)
-NPF = 17
-# integers of a station (range of pods, range of its edges in the list of edges by station)
-POD0, POD1, EDGE0, EDGE1 = range(4)
-# floats of a station
-SCV, READY = range(2)
-# integers of a row
-EDGE, TRY, POD, RGROUP = range(4)
-# floats of a row
-(ROWMEAN, ROWVAR, DEBT, INFLIGHT, DONE, BROKEN, REFUSE, HANG, SPOIL, ARRIVE, HUNG) = range(11)
-NRF = 11
-# rings over rows, edges, groups, time
+FIRST, ATTEMPT, OK, FAILED, TIMED_OUT, LATE, REJECTED, RETRIED, RESET, ERROR, LIMITED, LATENCY = islice(_X, 12)
+# server-side latency of an edge since the last flush: weight, sums of x, x^2, variance, fixed shift
+SW, SX, SXX, SV, SS = islice(_X, 5)
+# of a pod: levers, state, counters, scratch
+WEIGHT, CAP, FACTOR, QUEUE = islice(_X, 4)
+SERVED_PART, BACKLOG, WBAR, RHO, AGE, PODVAR, CPU, SERVED, COUNT, LOAD, ACCEPT, REM, BACKLOG0 = islice(_X, 13)
+# of a station
+SCV, READY = islice(_X, 2)
+# of a row: moments, rounding, counters, faults, scratch
+ROWMEAN, ROWVAR, DEBT, INFLIGHT, DONE, BROKEN, REFUSE, HANG, SPOIL, ARRIVE, HUNG = islice(_X, 11)
+# of a group: calls leaving now and their origins; client-side latency since the last flush as above
+GO, GOO, AW, AX, AXX, AV, AS = islice(_X, 7)
+# single numbers in column 0: now, length of the step, time of the last flush, bad outcomes at the last look
+NOW, DT, FLUSHED, BAD0 = islice(_X, 4)
+(BOUND,) = islice(_X, 1)
+NX = next(_X)
+
+# `rows`: rings of rows: accepted, still waited for, mean origin; work done per step for rows with children, amount x issue step
 AMOUNT, OPEN, ORIGIN, LEFT, ISSUE = range(5)
-ANSWERED, LOST, PASSED, PASSEDF, LEFTE = range(5)
-WAITING, WAITINGO = range(2)
-MIDDLE, LENGTH = range(2)
-# groups
-PTR = 0
-GO, GOO, AW, AX, AXX, AV, AS = range(7)
-# server-side accumulators of an edge
-SW, SX, SXX, SV, SS = range(5)
-# clock: integers and floats
-STEP, QUIET, TOUCHED, FOLDED = range(4)
-NOW, DT, FLUSHED, BAD0, STARTED = range(5)
-# histograms
+# `rings`, of an edge by origin: answered, lost, both as passed on to the parent, LEFT summed over rows, has news;
+# of a group: waiting for back-off, amount x origin; of a pod: work of a cohort; of time (column 0): middle and length of a step
+ANSWERED, LOST, PASSED, PASSEDF, LEFTE, FRESH, WAITING, WAITINGO, COHORT, MIDDLE, LENGTH = range(11)
+# `hist`
 CLIENT, SERVER = range(2)
 
 GRID = 512
+SETTLED = 20
+"""Steps without news before the flow counts as at rest."""
+TOKENS_MAX = 100.0
+"""Most tokens a retry budget holds."""
 
 
 class State(NamedTuple):
-    """All arrays of a net. `ci, cf` clock; `ei, ef, ec` edges; `pi, pf` pods; `si, sf` stations; `ri, rf` rows; `gi, gf` groups;
-    `sa` server accumulators; `rr, er, pr, gr, tr` rings of rows, edges, pods (work), groups, time; `tl, tf` list and flags of parents
-    with news; `hist` histograms; `le, lp` first edge and first station of every level; `eo, so` edges and stations by level;
-    `kids, se` children by parent, edges by station; `erl` waiting probability of M/M/c; `bounds` of the buckets."""
+    """All arrays of a net; few, because every one lengthens compilation.
 
-    ci: Ints
-    cf: Floats
-    ei: Ints
-    ef: Floats
-    ec: Floats
-    pi: Ints
-    pf: Floats
-    si: Ints
-    sf: Floats
-    ri: Ints
-    rf: Floats
-    gi: Ints
-    gf: Floats
-    sa: Floats
-    rr: Floats
-    er: Floats
-    pr: Floats
-    gr: Floats
-    tr: Floats
-    tl: Ints
-    tf: Ints
+    `k` integers and `x` floats (quantity, index); `rows` and `rings` (quantity, ring slot, index); `news` parents with news (edge,
+    origin step); `hist` calls per latency bucket (side, edge, bucket); `erl` waiting probability of M/M/c (workers - 1, utilisation).
+    """
+
+    k: Ints
+    x: Floats
+    rows: Floats
+    rings: Floats
+    news: Ints
     hist: Floats
-    le: Ints
-    lp: Ints
-    eo: Ints
-    so: Ints
-    kids: Ints
-    se: Ints
     erl: Floats
-    bounds: Floats
 
 
-DYNAMIC = (
-    "ci",
-    "cf",
-    "ei",
-    "ef",
-    "ec",
-    "pi",
-    "pf",
-    "sf",
-    "rf",
-    "gi",
-    "gf",
-    "sa",
-    "rr",
-    "er",
-    "pr",
-    "gr",
-    "tr",
-    "tl",
-    "tf",
-    "hist",
-)
+DYNAMIC = ("k", "x", "rows", "rings", "news", "hist")
 
 
 def erlang_table() -> Floats:
@@ -175,88 +109,81 @@ def erlang_table() -> Floats:
 
 def build(spec: FlowSpec, slots: int, bounds: Floats) -> State:
     """Arrays of a net at time 0 with all weights 0 and all rates 0; rings of `slots` steps."""
-    level = spec.levels()
-    so = np.array(sorted(range(len(spec.stations)), key=lambda i: (level[i], i)), np.int64)
-    eo = np.array(sorted(range(len(spec.edges)), key=lambda e: (level[spec.edges[e].station], e)), np.int64)
-    si, pi, pf = _pods(spec, so)
-    ei, ri, groups = _rows(spec, eo, si)
-    kids, se = _lists(spec, ei, si)
-    n, m, p, rows = len(spec.stations), len(spec.edges), pi.shape[1], ri.shape[1]
-    depth = max(level) + 1
-    z = np.zeros
-    tr = z((2, slots))
-    tr[LENGTH] = 1.0
-    sf = z((2, n))
-    sf[SCV] = [s.scv for s in spec.stations]
+    edges = len(spec.edges)
+    rows = sum(e.attempts * spec.stations[e.station].slots for e in spec.edges)
+    groups, pods = sum(e.attempts for e in spec.edges), sum(s.slots for s in spec.stations)
+    width = max(rows, groups, pods, len(bounds), len(spec.stations) + 1)
+    k, x = np.zeros((NK, width), np.int64), np.zeros((NX, width))
+    k[[EDGES, PODS, GROUPS, BUCKETS], 0] = edges, pods, groups, len(bounds)
+    x[BOUND, : len(bounds)] = bounds
+    _order(spec, k)
+    _pods(spec, k, x)
+    _rows(spec, k)
+    _lists(spec, k)
+    _edges(spec, x)
+    rings = np.zeros((LENGTH + 1, slots, max(edges, groups, pods)))
+    rings[LENGTH, :, 0] = 1.0
     return State(
-        ci=z(4, np.int64), cf=z(5), ei=ei, ef=_edge_floats(spec), ec=z((NEC, m)), pi=pi, pf=pf, si=si, sf=sf,
-        ri=ri, rf=z((NRF, rows)), gi=z((1, groups), np.int64), gf=z((7, groups)), sa=z((5, m)),
-        rr=z((5, slots, rows)), er=z((5, slots, m)), pr=z((slots, p)), gr=z((2, slots, groups)), tr=tr,
-        tl=z((2, m * slots), np.int64), tf=z((slots, m), np.int64), hist=z((2, m, len(bounds) + 1)),
-        le=np.searchsorted([level[spec.edges[e].station] for e in eo], np.arange(depth + 1)).astype(np.int64),
-        lp=np.searchsorted([level[s] for s in so], np.arange(depth + 1)).astype(np.int64),
-        eo=eo, so=so, kids=kids, se=se, erl=erlang_table(), bounds=bounds,
+        k=k, x=x, rows=np.zeros((ISSUE + 1, slots, rows)), rings=rings, news=np.zeros((2, edges * slots), np.int64),
+        hist=np.zeros((2, edges, len(bounds) + 1)), erl=erlang_table(),
     )  # fmt: skip
 
 
-def _pods(spec: FlowSpec, so: Ints) -> tuple[Ints, Ints, Floats]:
-    si = np.zeros((4, len(spec.stations)), np.int64)
-    owner = [i for i in so for _ in range(spec.stations[i].slots)]
-    for i in so:
-        si[POD0, i] = owner.index(i)
-        si[POD1, i] = si[POD0, i] + spec.stations[i].slots
-    pi, pf = np.zeros((4, len(owner)), np.int64), np.zeros((NPF, len(owner)))
-    pi[PSTATION] = owner
-    pi[WORKERS] = [spec.stations[i].concurrency for i in owner]
-    pf[CAP] = [spec.stations[i].capacity_cpu for i in owner]
-    pf[QUEUE] = [spec.stations[i].queue for i in owner]
-    pf[FACTOR] = 1.0
-    pf[WBAR] = 1e-9
-    return si, pi, pf
+def _order(spec: FlowSpec, k: Ints) -> None:
+    level = spec.levels()
+    stations = sorted(range(len(spec.stations)), key=lambda i: (level[i], i))
+    edges = sorted(range(len(spec.edges)), key=lambda e: (level[spec.edges[e].station], e))
+    depth = max(level) + 1
+    k[DEPTH, 0] = depth
+    k[STATIONS, : len(stations)], k[BY_LEVEL, : len(edges)] = stations, edges
+    heights = np.arange(depth + 1)
+    k[LEVEL_STATION, : depth + 1] = np.searchsorted([level[s] for s in stations], heights)
+    k[LEVEL_EDGE, : depth + 1] = np.searchsorted([level[spec.edges[e].station] for e in edges], heights)
 
 
-def _rows(spec: FlowSpec, eo: Ints, si: Ints) -> tuple[Ints, Ints, int]:
-    ei = np.zeros((NEI, len(spec.edges)), np.int64)
-    rows: list[tuple[int, int, int, int]] = []
-    groups = 0
-    for e in eo:
-        edge, first = spec.edges[e], int(si[POD0, spec.edges[e].station])
-        ei[[PARENT, STATION, AFTER, ROW, GROUP], e] = edge.parent, edge.station, edge.after, len(rows), groups
-        ei[[NPODS, ATTEMPTS, RETRIES], e] = spec.stations[edge.station].slots, edge.attempts, edge.retries
-        ei[[JOIN, SOFT, QUEUED], e] = edge.join and edge.parent >= 0, edge.soft, edge.queued
-        for a in range(edge.attempts):
-            rows += [(int(e), a, first + j, groups + a) for j in range(spec.stations[edge.station].slots)]
-        groups += edge.attempts
-    return ei, np.array(rows, np.int64).T.copy(), groups
+def _pods(spec: FlowSpec, k: Ints, x: Floats) -> None:
+    first = 0
+    for i in k[STATIONS, : len(spec.stations)]:
+        s = spec.stations[i]
+        part = slice(first, first + s.slots)
+        k[POD0, i], k[POD1, i] = part.start, part.stop
+        k[PSTATION, part], k[WORKERS, part] = i, s.concurrency
+        x[CAP, part], x[QUEUE, part], x[FACTOR, part], x[WBAR, part] = s.capacity_cpu, s.queue, 1.0, 1e-9
+        x[SCV, i] = s.scv
+        first = part.stop
 
 
-def _lists(spec: FlowSpec, ei: Ints, si: Ints) -> tuple[Ints, Ints]:
+def _rows(spec: FlowSpec, k: Ints) -> None:
+    row = group = 0
+    for e in k[BY_LEVEL, : len(spec.edges)]:
+        edge, pods = spec.edges[e], spec.stations[spec.edges[e].station].slots
+        k[[PARENT, STATION, AFTER, ROW, GROUP], e] = edge.parent, edge.station, edge.after, row, group
+        k[[NPODS, ATTEMPTS, RETRIES], e] = pods, edge.attempts, edge.retries
+        k[[JOIN, SOFT, QUEUED, ROOTED], e] = edge.join and edge.parent >= 0, edge.soft, edge.queued, edge.parent < 0
+        for attempt in range(edge.attempts):
+            part = slice(row, row + pods)
+            k[EDGE, part], k[TRY, part], k[RGROUP, part] = e, attempt, group
+            k[POD, part] = k[POD0, edge.station] + np.arange(pods)
+            row, group = row + pods, group + 1
+
+
+def _lists(spec: FlowSpec, k: Ints) -> None:
     kids: list[int] = []
     for e in range(len(spec.edges)):
-        ei[KID0, e] = len(kids)
-        kids += [c for c, x in enumerate(spec.edges) if x.parent == e]
-        ei[KID1, e] = len(kids)
-        ei[JOINS, e] = any(spec.edges[c].join for c in kids[ei[KID0, e] :])
-        ei[ROOTED, e] = spec.edges[e].parent < 0
+        mine = [c for c, x in enumerate(spec.edges) if x.parent == e]
+        k[[KID0, KID1, JOINS], e] = len(kids), len(kids) + len(mine), any(spec.edges[c].join for c in mine)
+        kids += mine
     by_station: list[int] = []
     for s in range(len(spec.stations)):
-        si[EDGE0, s] = len(by_station)
-        by_station += [e for e, x in enumerate(spec.edges) if x.station == s]
-        si[EDGE1, s] = len(by_station)
-    return np.array([*kids, -1], np.int64), np.array(by_station, np.int64)
+        mine = [e for e, x in enumerate(spec.edges) if x.station == s]
+        k[[EDGE0, EDGE1], s] = len(by_station), len(by_station) + len(mine)
+        by_station += mine
+    k[KIDS, : len(kids)], k[BY_STATION, : len(by_station)] = kids, by_station
 
 
-def _edge_floats(spec: FlowSpec) -> Floats:
-    ef = np.zeros((NEF, len(spec.edges)))
-    for e, x in enumerate(spec.edges):
-        ef[[WORK, TIMEOUT, BACKOFF, CALLS, BUDGET, DELAY], e] = (
-            x.work_s,
-            x.timeout_s,
-            x.backoff_s,
-            x.calls,
-            x.budget,
-            x.delay_s,
-        )
-    ef[LIMIT] = np.inf
-    ef[[REACH, SHARE]] = 1.0
-    return ef
+def _edges(spec: FlowSpec, x: Floats) -> None:
+    levers = [WORK, TIMEOUT, BACKOFF, CALLS, BUDGET, DELAY]
+    for i, e in enumerate(spec.edges):
+        x[levers, i] = e.work_s, e.timeout_s, e.backoff_s, e.calls, e.budget, e.delay_s
+    x[LIMIT] = np.inf
+    x[[REACH, SHARE]] = 1.0
