@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter, ValidationError
 
-from itbench.core.documents.base import DocumentError, Path_, nearest, parse
+from itbench.core.documents.base import DocumentError, Path_, document_error, nearest
 from itbench.core.documents.scenario import Entry, Scenario
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Models by kind. A model with one required field named `value` also takes a bare value (`wait: 2m`)."""
+    """Models, or annotated types, by kind. A model with a field named `value` also takes a bare value (`state: '...'`)."""
 
-    checks: Mapping[str, type[BaseModel]] = field(default_factory=dict)
-    steps: Mapping[str, type[BaseModel]] = field(default_factory=dict)
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    steps: Mapping[str, Any] = field(default_factory=dict)
 
-    def check(self, entry: Entry) -> BaseModel:
+    def check(self, entry: Entry) -> Any:
         """The typed specification of a check that was validated when its scenario was loaded."""
         return _typed(entry, self.checks, "check", "scenario", {}, ())
 
@@ -37,27 +37,30 @@ class Vocabulary:
 
 def _typed(
     entry: Entry,
-    models: Mapping[str, type[BaseModel]],
+    models: Mapping[str, Any],
     what: str,
     file: Path | str,
     lines: Mapping[Path_, int],
     path: Path_,
-) -> BaseModel:
+) -> Any:
     model = models.get(entry.kind)
     if model is None:
-        line = lines.get(path, 1)
         raise DocumentError(
-            f"{file}:{line}: {'.'.join(map(str, path))}: unknown {what}",
+            f"{file}:{lines.get(path, 1)}: {'.'.join(map(str, path))}: unknown {what}",
             seen=entry.kind,
             expected="one of " + ", ".join(sorted(models)),
             hint=nearest(entry.kind, list(models)),
         )
-    inner = {key[len(path) + 1 :]: line for key, line in lines.items() if key[: len(path) + 1] == (*path, entry.kind)}
-    return parse(model, spec_mapping(entry.spec, model), file=file, lines=inner)
+    try:
+        return TypeAdapter(model).validate_python(spec_mapping(entry.spec, model))
+    except ValidationError as error:
+        head = (*path, entry.kind)
+        inner = {key[len(head) :]: line for key, line in lines.items() if key[: len(head)] == head}
+        raise document_error(error, file, inner, model) from error
 
 
-def spec_mapping(spec: Any, model: type[BaseModel]) -> Any:
+def spec_mapping(spec: Any, model: Any) -> Any:
     """A bare value as the mapping `{value: ...}` where the model has that field; mappings as they are."""
-    if not isinstance(spec, dict) and "value" in model.model_fields:
+    if not isinstance(spec, dict) and "value" in getattr(model, "model_fields", {}):
         return {"value": spec}
     return spec

@@ -91,6 +91,9 @@ class Driver(Protocol):
     async def challenge(self) -> bool:
         """Do what the scenario's challenges say; False when there is none."""
 
+    async def revert(self) -> None:
+        """Take the faults back, as their revert playbooks say."""
+
     def snapshot(self) -> Snapshot:
         """Objects and alerts now, in world time."""
 

@@ -1,4 +1,5 @@
-"""One unit of work for a worker process: a trial of one agent on one scenario, or the proof that revert restores.
+"""One unit of work for a worker process: a trial of one agent on one scenario, the proof that revert
+restores, or an estate left running.
 
 `itbench.run.pool` sends jobs as JSON to `python -m itbench.run.worker`; everything a worker needs stands in the job.
 """
@@ -15,7 +16,7 @@ class Job(Document):
     agent: str
     trial: int = 1
     seed: int = 0
-    kind: Literal["trial", "revert"] = "trial"
+    kind: Literal["trial", "revert", "up"] = "trial"
     clock: str = "auto"
     environment: str = "embedded"
     kubeconfig: str = ""

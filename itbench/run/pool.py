@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +90,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def run_jobs(
     jobs: Iterable[Job], workers: int, progress: Progress = lambda job, record: None
-) -> AsyncIterator[Outcome]:
+) -> AsyncGenerator[Outcome, None]:
     """Run jobs, `workers` at once; outcomes come as they end. Leaving the iteration early ends the rest."""
     slots = asyncio.Semaphore(workers)
 

@@ -8,8 +8,9 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from itbench.agents.base import Agent, HandOver, Outcome
 from itbench.core import codec
 from itbench.core.causes import Cause
 from itbench.core.documents.result import Evidence, Result, Snapshot
@@ -22,25 +23,6 @@ from itbench.run.handover import Session, open_session
 from itbench.run.machine import Action, Event, State, Trial, advance
 
 Progress = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class AgentEnd:
-    """How an agent ended: its answer if there is one, and the cause (`checks` when it submitted)."""
-
-    submission: dict[str, Any] | None
-    cause: str = "checks"
-    detail: str = ""
-
-
-class AgentRun(Protocol):
-    """Something that can act as the agent of a trial."""
-
-    name: str
-    isolation: str
-
-    async def run(self, session: Session) -> AgentEnd:
-        """Work on the task until an answer is submitted or the agent ends."""
 
 
 @dataclass
@@ -70,6 +52,7 @@ class TrialRunner:
         agent: who acts.
         folder: where files go; None keeps everything in memory (`prove`).
         checkpoint: where a staged estate is kept; None stages afresh.
+        make_hand: what the agent gets, made from the session.
         answers: narrowed answers (`--task`).
         progress: told of every change of state.
     """
@@ -78,16 +61,17 @@ class TrialRunner:
         self,
         plan: Plan,
         make_driver: Callable[[], Driver],
-        agent: AgentRun,
+        agent: Agent,
+        make_hand: Callable[[Session], HandOver],
         *,
         folder: TrialFolder | None = None,
         checkpoint: Checkpoint | None = None,
         answers: tuple[str, ...] = (),
         progress: Progress = lambda record: None,
     ) -> None:
-        self.plan, self.make_driver, self.agent = plan, make_driver, agent
+        self.plan, self.make_driver, self.agent, self.make_hand = plan, make_driver, agent, make_hand
         self.folder, self.checkpoint, self.answers, self.progress = folder, checkpoint, answers, progress
-        self.trial, self.kept, self.end = Trial(), Kept(), AgentEnd(None)
+        self.trial, self.kept, self.end = Trial(), Kept(), Outcome()
         self.driver: Driver | None = None
         self.session: Session | None = None
         self.evidence: Evidence | None = None
@@ -211,7 +195,7 @@ class TrialRunner:
 
     async def _run_agent(self) -> None:
         assert self.session is not None and self.driver is not None
-        self.end = await self.agent.run(self.session)
+        self.end = await self.agent.run(self.make_hand(self.session))
         await self.driver.submit()
         self._note("submit")
         self.kept.snapshots["submit"] = self.driver.snapshot()
@@ -245,7 +229,7 @@ class TrialRunner:
             journeys=records.journeys,
             actions=self.session.actions,
             writes=records.writes,
-            submission=self.end.submission,
+            submission=self._submission(),
             cause=self.end.cause,
             facts=records.facts,
         )
@@ -261,7 +245,7 @@ class TrialRunner:
             cause=self.trial.cause,
         )
         self.evidence = evidence
-        self.result = make_result(self.plan, evidence, self.trial, self.agent, self.answers)
+        self.result = make_result(self.plan, evidence, self.trial, (self.agent.name, self.end.isolation), self.answers)
         if self.folder is not None:
             self.folder.write_evidence(evidence)
             if self.session is not None:
@@ -270,7 +254,11 @@ class TrialRunner:
 
     async def _restart(self) -> None:
         await self._close()
-        self.kept, self.end = Kept(), AgentEnd(None)
+        self.kept, self.end = Kept(), Outcome()
+
+    def _submission(self) -> dict[str, Any] | None:
+        given = self.end.submission
+        return None if given is None else given.model_dump(mode="json", by_alias=True)
 
     def _note(self, moment: str) -> None:
         assert self.driver is not None
@@ -280,7 +268,7 @@ class TrialRunner:
         """From submit on, a crashed trial goes on from here."""
         if self.folder is None or self.driver is None or (data := self.driver.save()) is None:
             return
-        saved = {"driver": data, "kept": self.kept.save(), "end": vars(self.end)}
+        saved = {"driver": data, "kept": self.kept.save(), "submission": self._submission(), "cause": self.end.cause}
         write_atomic(self.folder.path / "private" / f"{name}.phase", codec.dumps(saved))
 
     _PERFORM: dict[Action, Callable[["TrialRunner"], Awaitable[None]]] = {  # noqa: RUF012 - a constant table
@@ -299,19 +287,21 @@ class TrialRunner:
     }
 
 
-def make_result(plan: Plan, evidence: Evidence, trial: Trial, agent: AgentRun, answers: tuple[str, ...]) -> Result:
-    """Grade the evidence and put the result document together."""
+def make_result(
+    plan: Plan, evidence: Evidence, trial: Trial, agent: tuple[str, str], answers: tuple[str, ...]
+) -> Result:
+    """Grade the evidence and put the result document together; `agent` is its name and the isolation reached."""
     graded = grade(plan.scenario, evidence, answers)
     return Result.model_validate(
         {
             "scenario": plan.scenario.id,
             "seed": plan.seed,
             "trial": plan.trial,
-            "agent": agent.name,
+            "agent": agent[0],
             "cause": trial.cause,
             "detail": trial.detail,
             "clock": plan.clock,
-            "isolation": agent.isolation,
+            "isolation": agent[1],
             "family": plan.scenario.family,
             "domain": plan.scenario.domain,
             "title": plan.scenario.title,

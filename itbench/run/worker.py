@@ -37,6 +37,7 @@ def die_with_parent() -> None:
 async def perform(job: Job, base: Path) -> dict[str, Any]:
     """Run one job with `base` as its folder; returns the result document."""
     from itbench.run.build import revert_proof, trial_runner
+    from itbench.run.lodger import Lodger
 
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -45,15 +46,16 @@ async def perform(job: Job, base: Path) -> dict[str, Any]:
         loop.add_signal_handler(number, task.cancel)
     if job.kind == "revert":
         return await revert_proof(job, base, emit)
-    runner = trial_runner(job, base, emit)
-    result = await runner.run()
+    agent = Lodger(emit) if job.kind == "up" else None
+    result = await trial_runner(job, base, emit, agent).run()
     return result.model_dump(mode="json", by_alias=True)
 
 
 def main() -> int:
     """Entry point of `python -m itbench.run.worker`."""
-    die_with_parent()
     job = Job.model_validate_json(sys.stdin.readline())
+    if job.kind != "up":
+        die_with_parent()
     if job.cwd:
         os.chdir(job.cwd)
     base = Path(job.folder) if job.folder else Path(tempfile.mkdtemp(prefix="itbench-"))

@@ -110,7 +110,7 @@ def nearest(value: object, options: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def _field_names(model: type[BaseModel], path: Path_) -> list[str]:
+def _field_names(model: Any, path: Path_) -> list[str]:
     """Names valid at the parent of `path`, followed through nested models as far as annotations tell."""
     current: Any = model
     for step in path[:-1]:
@@ -145,7 +145,7 @@ def _line_of(path: Path_, lines: Mapping[Path_, int]) -> int:
     return lines.get(path, 1)
 
 
-def _problem(error: Any, file: Path | str, lines: Mapping[Path_, int], model: type[BaseModel]) -> str:
+def _problem(error: Any, file: Path | str, lines: Mapping[Path_, int], model: Any) -> str:
     path = tuple(step for step in error["loc"])
     field = ".".join(str(step) for step in path) or "document"
     seen, message = error.get("input"), str(error["msg"])
@@ -179,8 +179,12 @@ def parse(model: type[M], data: Any, *, file: Path | str = "document", lines: Ma
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [_problem(item, file, lines or {}, model) for item in error.errors()]
-        raise DocumentError("\n".join(problems)) from error
+        raise document_error(error, file, lines or {}, model) from error
+
+
+def document_error(error: ValidationError, file: Path | str, lines: Mapping[Path_, int], model: Any) -> DocumentError:
+    """Every problem on a line of its own, with the line of the field and the nearest valid name."""
+    return DocumentError("\n".join(_problem(item, file, lines, model) for item in error.errors()))
 
 
 def load(model: type[M], file: Path) -> M:

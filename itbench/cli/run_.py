@@ -1,0 +1,130 @@
+"""Run scenarios: stand up, break, hand over, grade, report.
+
+examples:
+  itbench run sre-12                                  the reference repair
+  itbench run sre-1 --agent ./fix.sh --trials 3
+  itbench run --suite sre --agent nop --agent heuristic -j 2 --out runs/first
+  itbench run --resume runs/first
+"""
+
+import argparse
+import asyncio
+import contextlib
+from pathlib import Path
+
+from itbench.cli.common import add_json, add_library, library, select
+from itbench.cli.progress import Progress
+from itbench.cli.summary import announce, summarize
+from itbench.core.documents.result import RunDocument
+from itbench.core.errors import UsageError
+from itbench.run.build import check_agent
+from itbench.run.pool import run_jobs
+from itbench.run.runs import Run, create, default_folder, resume
+
+AGENT_HELP = (
+    "nop, oracle[:N], decoy:N, saboteur, constant, heuristic, module:function, file.py:function, or a command "
+    "(repeatable; default: the reference repair)"
+)
+CLOCK_HELP = "live, scaled:N or stepped:S; auto: stepped:5 for scripted built-in agents, else live"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    what = parser.add_argument_group("what to run")
+    what.add_argument("ids", nargs="*", help="scenario ids, or `all`")
+    what.add_argument("--suite", default="", help="a suite: sre, ciso, finops, or a file of suites/")
+    what.add_argument("--domain", default="", help="only this domain")
+    what.add_argument("--tag", action="append", default=[], help="only scenarios with this tag (repeatable)")
+    what.add_argument("--agent", action="append", default=[], metavar="A", help=AGENT_HELP)
+    what.add_argument("--trials", type=int, default=1, metavar="N", help="trials per scenario and agent")
+    what.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the estate (default 0: as written)")
+    what.add_argument(
+        "--task", action="append", default=[], metavar="ANSWER", help="narrow, e.g. to mitigation (repeatable)"
+    )
+    _add_manner(parser.add_argument_group("how"))
+    add_library(parser)
+    add_json(parser)
+
+
+def _add_manner(how: argparse._ArgumentGroup) -> None:
+    how.add_argument("--clock", default="auto", help=CLOCK_HELP)
+    how.add_argument("--environment", default="embedded", choices=("embedded", "attached", "live"))
+    how.add_argument("--kubeconfig", default="", metavar="F", help="for attached and live")
+    how.add_argument("--isolation", default="auto", choices=("auto", "landlock", "none"))
+    how.add_argument(
+        "--agent-dir", action="append", default=[], metavar="D", help="a folder that the agent may read (repeatable)"
+    )
+    how.add_argument("--timeout", type=float, default=None, metavar="S", help="wall seconds that an agent may take")
+    how.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="trials at once")
+    how.add_argument("--out", default="", metavar="DIR", help="folder of the run (default runs/<time>-<what>)")
+    how.add_argument("--resume", default="", metavar="DIR", help="go on with a run")
+    how.add_argument(
+        "--fail-under", type=float, default=None, metavar="X", help="exit 1 when the share of passes is below X"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run all trials; returns the exit code."""
+    if arguments.resume:
+        todo = resume(Path(arguments.resume))
+    else:
+        document = _document(arguments)
+        folder = Path(arguments.out) if arguments.out else default_folder(document.scenarios)
+        todo = create(document, folder, library(arguments))
+    jobs = todo.jobs(str(Path.cwd()))
+    announce(todo, len(jobs), arguments)
+    errors = asyncio.run(_perform(todo, arguments))
+    return summarize(todo, errors, arguments)
+
+
+def _document(arguments: argparse.Namespace) -> RunDocument:
+    for name in ("trials", "jobs"):
+        if getattr(arguments, name) < 1:
+            raise UsageError(f"--{name} is too small", seen=getattr(arguments, name), expected="at least 1")
+    where = library(arguments)
+    ids = select(where, arguments.ids, domain=arguments.domain, tags=arguments.tag, suite=arguments.suite)
+    agents = tuple(arguments.agent) or ("oracle",)
+    for agent in agents:
+        for identifier in ids:
+            check_agent(agent, where.scenario(identifier).scenario)
+    return RunDocument(
+        scenarios=tuple(ids),
+        agents=agents,
+        trials=arguments.trials,
+        seed=arguments.seed,
+        clock=_clock(arguments.clock),
+        environment=arguments.environment,
+        isolation=arguments.isolation,
+        task=tuple(arguments.task),
+        kubeconfig=str(Path(arguments.kubeconfig).resolve()) if arguments.kubeconfig else "",
+        timeout_s=arguments.timeout,
+        agent_dirs=tuple(str(Path(folder).resolve()) for folder in arguments.agent_dir),
+        library=tuple(str(Path(path).resolve()) for path in arguments.library),
+    )
+
+
+def _clock(text: str) -> str:
+    mode, _, number = text.partition(":")
+    with contextlib.suppress(ValueError):
+        if mode in ("auto", "live") and not number:
+            return text
+        if mode in ("scaled", "stepped") and float(number) > 0:
+            return text
+    raise UsageError("unknown clock", seen=text, expected="auto, live, scaled:N or stepped:S")
+
+
+async def _perform(todo: Run, arguments: argparse.Namespace) -> list[tuple[str, int]]:
+    """Run what has no result yet; returns a line and an exit code for every trial that could not be run."""
+    jobs = todo.jobs(str(Path.cwd()))
+    progress = Progress(len(jobs), json_lines=arguments.json)
+    errors = []
+    async with contextlib.aclosing(run_jobs(jobs, arguments.jobs, progress)) as outcomes:
+        async for outcome in outcomes:
+            if outcome.result is None:
+                errors.append((f"{outcome.job.label}: {outcome.error}", outcome.exit_code))
+                progress.finished(errors[-1][0])
+            else:
+                result = outcome.result
+                why = f" ({result['cause']}: {result['detail']})" if result["cause"] != "checks" else ""
+                progress.finished(f"{outcome.job.label}: {result['outcome'].upper()}{why}")
+    return errors

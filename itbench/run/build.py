@@ -1,0 +1,170 @@
+"""Puts trials together: vocabulary of all domains, agents by name, drivers by scenario. Called by workers and the command line."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from itbench.agents.base import Agent, HandOver, Script
+from itbench.agents import select
+from itbench.agents.steps import STEPS
+from itbench.core.documents.scenario import Repair, Scenario
+from itbench.core.documents.task import RootCause, Submission
+from itbench.core.errors import UsageError
+from itbench.evaluate.grade import check_models
+from itbench.library.store import Found, Library
+from itbench.library.vocabulary import Vocabulary
+from itbench.run.checkpoints import cache_home, checkpoint
+from itbench.run.driver import Driver, Plan
+from itbench.run.files import TrialFolder
+from itbench.run.handover import Session
+from itbench.run.jobs import Job, clock_for
+from itbench.run.trial import Progress, TrialRunner
+
+WALL_S = 3600.0
+"""Wall seconds that an agent gets when `--timeout` says nothing."""
+
+
+def vocabulary() -> Vocabulary:
+    """The checks and steps of all domains."""
+    return Vocabulary(checks=check_models(), steps=STEPS)
+
+
+def check_agent(name: str, scenario: Scenario) -> None:
+    """Raise UsageError when there is no such agent, or it cannot act on this scenario (`oracle:9` of three repairs)."""
+    select.agent(name, Path.cwd())
+    head, _, number = name.partition(":")
+    plans = {"oracle": scenario.repairs, "decoy": scenario.decoys}.get(head)
+    if plans is not None and number.isdigit() and int(number) > len(plans):
+        raise UsageError(f"{scenario.id} has no {name}", expected=f"{head}:1 to {head}:{len(plans)}" if plans else "another agent")
+
+
+def find(job: Job) -> tuple[Library, Found]:
+    """The library and the scenario of a job."""
+    library = Library(job.library, vocabulary())
+    return library, library.scenario(job.scenario)
+
+
+def make_driver(plan: Plan) -> Driver:
+    """The driver that can stand up what the scenario asks for."""
+    environment = plan.scenario.environment
+    if environment.aws is not None:
+        from itbench.run.account import AccountDriver
+
+        return AccountDriver(plan)
+    if environment.app is None:
+        from itbench.run.clusters import ClustersDriver
+
+        return ClustersDriver(plan)
+    from itbench.run.sre import SreDriver
+
+    return SreDriver(plan)
+
+
+def make_plan(job: Job, found: Found, base: Path) -> Plan:
+    """Where a trial lives and how it runs."""
+    return Plan(
+        scenario=found.scenario,
+        folder=found.folder,
+        private=base / "private",
+        workspace=base / "workspace",
+        seed=job.seed,
+        trial=job.trial,
+        clock=clock_for(job),
+        environment=job.environment,
+        kubeconfig=job.kubeconfig,
+        library=job.library,
+    )
+
+
+def answer_of(scenario: Scenario) -> Submission:
+    """The true answer, as `oracle` and `decoy` submit it."""
+    truth = scenario.truth
+    return Submission(
+        diagnosis=tuple(RootCause(entity=cause.entity, mechanism=cause.mechanism) for cause in truth.root_causes),
+        chain=truth.chain,
+        verdict=truth.verdict,
+        answer=truth.answer,
+    )
+
+
+def script(repair: Repair, scenario: Scenario) -> Script:
+    """Steps and the answer after them."""
+    return Script(repair.name, repair.steps, answer_of(scenario))
+
+
+def hand_maker(job: Job, found: Found, base: Path, library: Library) -> Callable[[Session], HandOver]:
+    """What turns a session into what the agent gets."""
+    scenario = found.scenario
+
+    def make(session: Session) -> HandOver:
+        return HandOver(
+            task=session.task,
+            toolbox=session.toolbox,
+            folder=base / "agent",
+            workspace=session.plan.workspace,
+            wall_s=job.timeout_s or WALL_S,
+            isolation=job.isolation,
+            hidden=hidden_folders(library, base),
+            agent_dirs=tuple(Path(folder) for folder in job.agent_dirs),
+            ports=session.ports,
+            repairs=tuple(script(repair, scenario) for repair in scenario.repairs),
+            decoys=tuple(script(decoy, scenario) for decoy in scenario.decoys),
+        )
+
+    return make
+
+
+def hidden_folders(library: Library, base: Path) -> tuple[Path, ...]:
+    """What no foreign agent may read: the library's parts, checkpoints, and the trial's own private files and results."""
+    parts = [
+        root / part
+        for root in library.roots
+        for part in ("scenarios", "playbooks", "metrics", "suites", "tests", "runs")
+    ]
+    return (*(path for path in parts if path.exists()), cache_home(), base)
+
+
+def make_agent(job: Job) -> Agent:
+    """The agent of a job, by name."""
+    return select.agent(job.agent, Path(job.cwd or ".").resolve())
+
+
+def trial_runner(job: Job, base: Path, progress: Progress, agent: Agent | None = None) -> TrialRunner:
+    """Everything of one trial, ready to run."""
+    library, found = find(job)
+    plan = make_plan(job, found, base)
+    keeps = job.environment == "embedded" and not job.fresh
+    return TrialRunner(
+        plan,
+        lambda: make_driver(plan),
+        agent or make_agent(job),
+        hand_maker(job, found, base, library),
+        folder=TrialFolder(base) if job.folder else None,
+        checkpoint=checkpoint(found, library, job.seed) if keeps else None,
+        answers=job.answers,
+        progress=progress,
+    )
+
+
+async def revert_proof(job: Job, base: Path, progress: Progress) -> dict[str, Any]:
+    """Stage or restore, revert the faults, and see whether the baseline comes back; a document like a result."""
+    library, found = find(job)
+    plan = make_plan(job, found, base)
+    saved = checkpoint(found, library, job.seed).read()
+    driver = make_driver(plan)
+    try:
+        if saved is None:
+            return _proof("invalid", "no staged estate to revert")
+        await driver.restore(saved["driver"])
+        progress({"state": "agent", "say": "reverting"})
+        await driver.revert()
+        await driver.settle(plan.scenario.settle)
+        reason = await driver.baseline()
+        return _proof("fail", reason) if reason else _proof("pass", "")
+    finally:
+        await driver.close()
+
+
+def _proof(outcome: str, detail: str) -> dict[str, Any]:
+    checks = [{"kind": "baseline", "name": "baseline", "passed": outcome == "pass"}]
+    return {"outcome": outcome, "cause": "checks", "detail": detail, "checks": checks}
