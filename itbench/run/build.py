@@ -1,11 +1,11 @@
-"""Puts trials together: vocabulary of all domains, agents by name, drivers by scenario. Called by workers and the command line."""
+"""Puts trials together: vocabulary of all domains, agents by name, drivers by scenario. Called by workers and cli."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from itbench.agents.base import Agent, HandOver, Script
 from itbench.agents import select
+from itbench.agents.base import Agent, HandOver, Script
 from itbench.agents.steps import STEPS
 from itbench.core.documents.scenario import Repair, Scenario
 from itbench.core.documents.task import RootCause, Submission
@@ -35,7 +35,7 @@ def check_agent(name: str, scenario: Scenario) -> None:
     head, _, number = name.partition(":")
     plans = {"oracle": scenario.repairs, "decoy": scenario.decoys}.get(head)
     if plans is not None and number.isdigit() and int(number) > len(plans):
-        raise UsageError(f"{scenario.id} has no {name}", expected=f"{head}:1 to {head}:{len(plans)}" if plans else "another agent")
+        raise UsageError(f"{scenario.id} has no {name}", expected=f"an index from 1 to {len(plans)}")
 
 
 def find(job: Job) -> tuple[Library, Found]:
