@@ -17,7 +17,7 @@ from itbench.tools import process
 from itbench.tools.aws_words import BadWords, cli_name, options, parameters
 from itbench.tools.context import ToolContext
 from itbench.tools.files import read_bytes
-from itbench.tools.registry import Tool, ToolResult
+from itbench.tools.registry import LIMIT, Tool, ToolResult
 
 _SERVICES = {"s3api": "s3", "configservice": "config", "deploy": "codedeploy"}
 _OURS = ("endpoint-url", "profile", "no-sign-request", "ca-bundle", "no-verify-ssl")
@@ -199,11 +199,11 @@ AWS = Tool(
                     {"type": "array", "items": {"type": "string"}, "minItems": 1},
                 ],
                 "description": "one command line without the word aws, or its words; no pipes",
-            }
+            },
+            "limit": LIMIT,
         },
     },
     call=_aws,
     destructive=True,
     deadline_s=120.0,
-    limit=40_000,
 )

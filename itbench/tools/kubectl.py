@@ -11,7 +11,7 @@ from typing import Any
 from itbench.core.errors import EnvironmentFault
 from itbench.tools import process
 from itbench.tools.context import ToolContext
-from itbench.tools.registry import Tool, ToolResult
+from itbench.tools.registry import LIMIT, Tool, ToolResult
 
 _ENDLESS = {"port-forward": "", "proxy": "", "attach": "", "edit": "use patch, set or apply", "debug": "use exec"}
 _FORBIDDEN_FLAGS = ("--kubeconfig", "--server", "--token", "--as", "--as-group", "--as-uid", "--cache-dir", "--user",
@@ -145,7 +145,7 @@ KUBECTL = Tool(
         "type": "object",
         "required": ["command"],
         "additionalProperties": False,
-        "properties": {"command": _ARGV, "stdin": {"type": "string", "description": "standard input"}},
+        "properties": {"command": _ARGV, "stdin": {"type": "string", "description": "standard input"}, "limit": LIMIT},
     },
     call=_kubectl,
     destructive=True,
@@ -168,6 +168,7 @@ LOGS = Tool(
             "tail": {"type": "integer", "minimum": 1, "maximum": 5000, "default": 200},
             "previous": {"type": "boolean", "description": "of the container before its last restart"},
             "contains": {"type": "string", "description": "only lines with this text"},
+            "limit": LIMIT,
         },
     },
     call=_logs,

@@ -41,7 +41,7 @@ class Tool:
     deadline_s: float = 60.0
     """Wall seconds after which a call is given up."""
     limit: int = 16_000
-    """Characters of output that the agent gets to see."""
+    """Characters of output that the agent gets to see; a tool with an argument `limit` lets it ask for another number."""
     counts: bool = True
     """Whether a call is a step."""
     paced: bool = True
@@ -103,7 +103,10 @@ class Toolbox:
                 return ToolResult(refusal, ok=False)
             tool = self.tools[name]
             start = self.context.clock.now()
-            result = _cut(await self._paced(tool, arguments), tool.limit)
+            limit = (
+                arguments.get("limit", tool.limit) if "limit" in tool.input_schema.get("properties", {}) else tool.limit
+            )
+            result = _cut(await self._paced(tool, arguments), limit)
             self._record(tool, arguments, start, result)
             self.context.meter.check(self.context.clock.now())
             return result
@@ -171,6 +174,15 @@ class Toolbox:
                 digest=stable_digest(result.ok, result.text),
             )
         )
+
+
+LIMIT = {
+    "type": "integer",
+    "minimum": 200,
+    "maximum": 2_000_000,
+    "description": "characters of output wanted; longer output is cut in the middle",
+}
+"""The schema of an argument `limit`."""
 
 
 def _validators(tools: Iterable[Tool]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Used by `heuristic` and `saboteur`; knows no more than what an agent's identity 
 
 import json
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from itbench.core.documents.task import Task
@@ -18,25 +17,13 @@ Obj = dict[str, Any]
 async def objects(tools: Tools, resource: str, namespace: str) -> list[Obj]:
     """All objects of a kind in a namespace (`""`: of the cluster); none when they may not be read."""
     place = ["-n", namespace] if namespace else []
-    result = await tools.call("kubectl", {"command": ["get", resource, *place, "-o", "json"]})
-    return parsed(result.text) if result.ok else []
-
-
-def parsed(text: str) -> list[Obj]:
-    """The items of a JSON list, whole or cut off in the middle: every item that is complete."""
-    start = text.find('"items": [')
-    if start < 0:
+    command = ["get", resource, *place, "-o", "json"]
+    result = await tools.call("kubectl", {"command": command, "limit": 2_000_000})
+    try:
+        found: list[Obj] = json.loads(result.text)["items"] if result.ok else []
+    except (ValueError, KeyError):
         return []
-    at, decoder = start + len('"items": ['), json.JSONDecoder()
-    found: list[Obj] = []
-    while True:
-        match = re.compile(r"[\s,]*").match(text, at)
-        at = match.end() if match else at
-        try:
-            item, at = decoder.raw_decode(text, at)
-        except ValueError:
-            return found
-        found.append(item)
+    return found
 
 
 async def namespaces(tools: Tools, task: Task) -> list[str]:
@@ -61,19 +48,3 @@ def pod_spec(workload: Obj) -> Obj:
     """The pod template's spec of a workload."""
     spec: Obj = workload["spec"]["template"]["spec"]
     return spec
-
-
-def matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
-    """Whether equality selectors select these labels; an empty selector selects nothing."""
-    return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
-
-
-def labels_of(workload: Obj) -> dict[str, str]:
-    """The labels that a workload gives its pods."""
-    found: dict[str, str] = workload["spec"]["template"]["metadata"].get("labels", {})
-    return found
-
-
-def newest(items: Iterable[Obj]) -> list[Obj]:
-    """Objects, the youngest first."""
-    return sorted(items, key=lambda obj: str(obj["metadata"].get("creationTimestamp", "")), reverse=True)
