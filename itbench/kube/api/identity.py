@@ -30,7 +30,7 @@ class Tokens:
 
     def __init__(self, signer: Signer, issuer: str, now: Callable[[], float]) -> None:
         """Args: `now` gives Unix seconds on the wire, by which expiry is judged."""
-        self._signer, self._issuer, self._now = signer, issuer, now
+        self._signer, self.issuer, self._now = signer, issuer, now
         self._static: dict[bytes, User] = {}
 
     def issue(self, user: str, groups: tuple[str, ...] = ()) -> str:
@@ -50,10 +50,10 @@ class Tokens:
             who[key] = {"name": bound.get("name", ""), "uid": bound.get("uid", "")}
         who["serviceaccount"] = {"name": meta["name"], "uid": meta.get("uid", "")}
         claims = {
-            "aud": audiences or [self._issuer],
+            "aud": audiences or [self.issuer],
             "exp": now + lifetime_s,
             "iat": now,
-            "iss": self._issuer,
+            "iss": self.issuer,
             "jti": secrets.token_hex(16),
             "kubernetes.io": who,
             "nbf": now,

@@ -1,0 +1,141 @@
+"""Request bodies: JSON, YAML and protobuf -> plain objects; options of writes; called by `rest` and `reviews`."""
+
+import json
+from typing import Any, Literal, cast
+
+import orjson
+import yaml
+
+from itbench.kube import protobuf
+from itbench.kube.api.answers import ACCEPTED_BODIES, JSON, PATCHES, PROTOBUF
+from itbench.kube.client import Obj, PatchKind, Propagation
+from itbench.kube.rbac import User
+from itbench.kube.requests import DeleteOptions, Options, PatchBody
+from itbench.kube.status import Cause, bad_request, failure, invalid, unsupported_media_type
+
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _PlainLoader(_Loader):  # type: ignore[misc]
+    """YAML without timestamps: times stay text, as in JSON."""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    key: [row for row in rows if row[0] != "tag:yaml.org,2002:timestamp"]
+    for key, rows in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def media_type(content_type: str) -> str:
+    """The bare media type of a Content-Type header; JSON when there is none."""
+    return content_type.partition(";")[0].strip().lower() or JSON
+
+
+def read_object(raw: bytes, content_type: str) -> Obj:
+    """The object in a request body.
+
+    Raises:
+        ApiError: 415 for other content, 400 for bytes that are no object.
+    """
+    kind = media_type(content_type)
+    if kind == "application/x-www-form-urlencoded":
+        kind = JSON
+    if kind not in (*ACCEPTED_BODIES, *_YAML):
+        raise unsupported_media_type(ACCEPTED_BODIES)
+    value = _read_value(raw, kind)
+    if not isinstance(value, dict):
+        raise bad_request(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_kind(value)} into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+    return value
+
+
+def _go_kind(value: Any) -> str:
+    return {list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "null")
+
+
+def _read_value(raw: bytes, kind: str) -> Any:
+    try:
+        if kind == PROTOBUF:
+            return protobuf.decode(raw)
+        if kind in _YAML and not raw.lstrip().startswith((b"{", b"[")):
+            return yaml.load(raw, Loader=_PlainLoader)
+        return orjson.loads(raw)
+    except (orjson.JSONDecodeError, json.JSONDecodeError) as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    except yaml.YAMLError as error:
+        raise bad_request(f"error converting YAML to JSON: {str(error).splitlines()[0]}") from None
+    except ValueError as error:
+        raise bad_request(f"the body of the request is damaged: {error}") from None
+
+
+def read_patch(raw: bytes, content_type: str) -> PatchBody:
+    """The patch in a request body; raises 415 or 400."""
+    kind = PATCHES.get(media_type(content_type))
+    if kind is None:
+        raise unsupported_media_type(tuple(PATCHES))
+    value = _read_value(raw, "application/yaml" if kind == "apply" else JSON)
+    return PatchBody(cast(PatchKind, kind), value)
+
+
+def _dry_run(values: list[str]) -> bool:
+    wrong = [value for value in values if value != "All"]
+    if wrong:
+        rows = [
+            Cause(
+                "FieldValueNotSupported", "dryRun", f'Unsupported value: {json.dumps(values)}: supported values: "All"'
+            )
+        ]
+        raise invalid("UpdateOptions", "meta.k8s.io", "", rows)
+    return bool(values)
+
+
+def write_options(query: dict[str, str], user: User, agent: str) -> Options:
+    """Options of a create, update or patch from its query; the manager defaults to the client program's name."""
+    validation = query.get("fieldValidation", "Warn")
+    if validation not in ("Strict", "Warn", "Ignore", ""):
+        cause = Cause(
+            "FieldValueNotSupported",
+            "fieldValidation",
+            f'Unsupported value: "{validation}": supported values: "", "Ignore", "Strict", "Warn"',
+        )
+        raise invalid("CreateOptions", "meta.k8s.io", "", [cause])
+    return Options(
+        manager=query.get("fieldManager") or agent.split("/", 1)[0] or "unknown",
+        user=user.name,
+        groups=user.groups,
+        dry_run=_dry_run([query["dryRun"]] if query.get("dryRun") else []),
+        validation=cast(Literal["Strict", "Warn", "Ignore"], validation or "Warn"),
+        force=query.get("force") in ("true", "1"),
+    )
+
+
+def delete_options(raw: bytes, content_type: str, query: dict[str, str]) -> tuple[DeleteOptions, bool]:
+    """Options of a delete from its body, else its query: (options, dry run)."""
+    body = read_object(raw, content_type) if raw.strip() else {}
+    if body and body.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise bad_request(f"expected DeleteOptions in the body of a delete, not {body['kind']}")
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and query.get("gracePeriodSeconds"):
+        grace = _number(query["gracePeriodSeconds"])
+    policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
+    orphan = body.get("orphanDependents", query.get("orphanDependents"))
+    if orphan is not None and not policy:
+        policy = "Orphan" if orphan in (True, "true", "1") else "Background"
+    if policy not in ("", "Background", "Foreground", "Orphan"):
+        raise failure(
+            422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{policy}"'
+        )
+    wanted = body.get("preconditions") or {}
+    dry = _dry_run(body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else []))
+    options = DeleteOptions(grace, cast(Propagation, policy), wanted.get("uid", ""), wanted.get("resourceVersion", ""))
+    return options, dry
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None

@@ -1,0 +1,133 @@
+"""The state that all handlers of one API server share, and one request as they see it."""
+
+import asyncio
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import orjson
+from aiohttp import web
+
+from itbench.kube.api.answers import Form, encode, negotiate, respond, wants_pretty
+from itbench.kube.api.identity import Tokens
+from itbench.kube.api.paths import Target
+from itbench.kube.api.times import DoorClock
+from itbench.kube.audit import AuditRecord
+from itbench.kube.client import Obj
+from itbench.kube.door import NodeDoor, Pacer
+from itbench.kube.rbac import Authorizer, User
+from itbench.kube.registry import Registry
+from itbench.kube.requests import Options
+from itbench.kube.resources import Resource
+
+
+class Plane(Protocol):
+    """What the API server needs of a control plane (`itbench.kube.plane.ControlPlane`)."""
+
+    registry: Registry
+    audit: list[AuditRecord]
+    name: str
+
+
+class Door:
+    """One API server: its plane, the world's pace and node door, identities, and the watchers to wake."""
+
+    def __init__(
+        self, plane: Plane, pacer: Pacer, nodes: NodeDoor | None, tokens: Tokens, authorizer: Authorizer
+    ) -> None:
+        self.plane, self.pacer, self.nodes = plane, pacer, nodes
+        self.tokens, self.authorizer = tokens, authorizer
+        self.registry = plane.registry
+        self.store = plane.registry.store
+        self.clock = DoorClock(pacer)
+        self.closing = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._seen = self.store.revision
+
+    def poke(self) -> None:
+        """Wake the watchers if anything was written since the last call."""
+        if self.store.revision != self._seen:
+            self._seen = self.store.revision
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    def changed(self) -> asyncio.Event:
+        """An event that is set at the next write."""
+        return self._changed
+
+    async def wait(self, until: float, event: asyncio.Event) -> None:
+        """Until something was written, the world went on, or the server closes; at most to world second `until`."""
+        waits = (event.wait(), self.closing.wait(), self.pacer.wait(until))
+        tasks = [asyncio.ensure_future(one) for one in waits]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+        self.poke()
+
+
+@dataclass(slots=True)
+class Trace:
+    """What the audit log will say of a request besides what its path says."""
+
+    before: Obj | None = None
+    after: Obj | None = None
+    manager: str = ""
+    dry: bool = False
+    detail: str = ""
+    name: str = ""
+    told: bool = False
+
+
+class Call:
+    """One request, authenticated and authorized."""
+
+    def __init__(self, door: Door, request: web.BaseRequest, target: Target, user: User, verb: str) -> None:
+        self.door, self.request, self.target, self.user, self.verb = door, request, target, user, verb
+        self.query: dict[str, str] = dict(request.query) if "?" in request.raw_path else {}
+        self.trace = Trace()
+
+    @cached_property
+    def form(self) -> Form:
+        """The form that the client wants; raises 406."""
+        return negotiate(self.request.headers.get("Accept", ""))
+
+    @property
+    def agent(self) -> str:
+        """The client program, from User-Agent."""
+        return self.request.headers.get("User-Agent", "")
+
+    @property
+    def content_type(self) -> str:
+        """Content-Type as sent."""
+        return self.request.headers.get("Content-Type", "")
+
+    @property
+    def resource(self) -> Resource:
+        """The resource of the path; the caller has checked that it is served."""
+        target = self.target
+        found = self.door.registry.table.lookup(target.group, target.version, target.plural)
+        assert found is not None
+        return found
+
+    @property
+    def options(self) -> Options:
+        """Options of a write without query."""
+        return Options(manager=self.agent.split("/", 1)[0] or "unknown", user=self.user.name, groups=self.user.groups)
+
+    def flag(self, name: str) -> bool:
+        """Whether a boolean query parameter is set."""
+        return self.query.get(name, "") in ("true", "1", "True")
+
+    def answer(self, value: Any, code: int = 200, warnings: "list[str] | tuple[str, ...]" = ()) -> web.Response:
+        """An object in the form asked for, times translated."""
+        form = Form("yaml") if self.form.kind == "yaml" else Form("json")
+        body = self.door.clock.served(encode(value, Form("json")))
+        return self.wrap(body, code, form, warnings)
+
+    def wrap(self, body: bytes, code: int, form: Form, warnings: "list[str] | tuple[str, ...]") -> web.Response:
+        """JSON bytes, times translated already, in the form asked for."""
+        if form.kind == "yaml" or wants_pretty(self.query, self.agent):
+            body = encode(orjson.loads(body), form, pretty=True)
+        return respond(body, code, form=form, warnings=warnings)

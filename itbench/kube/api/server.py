@@ -1,0 +1,258 @@
+"""The HTTP server of a control plane: authenticates, authorizes, dispatches, audits; `serve` is what everybody calls."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from itbench.kube.api import metrics, pods, public, rest, reviews
+from itbench.kube.api.answers import respond_error
+from itbench.kube.api.door import Call, Door, Plane
+from itbench.kube.api.identity import Tokens, forbidden, impersonated
+from itbench.kube.api.paths import CONNECT, access_of, parse, verb_of
+from itbench.kube.api.watch import watch
+from itbench.kube.audit import AuditRecord, digest_of
+from itbench.kube.client import ApiError
+from itbench.kube.door import NodeDoor, Pacer
+from itbench.kube.local import LocalClient
+from itbench.kube.rbac import MASTERS, Authorizer
+from itbench.kube.resources import Resource
+from itbench.kube.status import Problem, failure
+from itbench.kube.tls import Identity, Signer, kubeconfig, self_signed
+
+Answer = web.StreamResponse
+Handler = Callable[[Call], "Answer | Awaitable[Answer]"]
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+ADMIN = "admin"
+_LOG = logging.getLogger("itbench.kube.api")
+_LONG = frozenset({"watch"})
+_POD_GETS: dict[str, Handler] = {
+    "log": pods.logs,
+    "exec": pods.execute,
+    "attach": pods.execute,
+    "portforward": pods.port_forward,
+}
+_VERBS: dict[str, Handler] = {
+    "get": rest.get,
+    "list": rest.list_objects,
+    "watch": watch,
+    "create": rest.create,
+    "update": rest.update,
+    "patch": rest.patch,
+    "delete": rest.delete,
+    "deletecollection": rest.delete_collection,
+}
+
+
+def _flag(request: web.BaseRequest, name: str) -> bool:
+    return "?" in request.raw_path and request.query.get(name) in ("true", "1", "True")
+
+
+class Router:
+    """Requests -> handlers, for one door."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def __call__(self, request: web.BaseRequest) -> Answer:
+        """Serve one request; whatever happens becomes an HTTP answer."""
+        call: Call | None = None
+        try:
+            call = self._admit(request)
+            answer = await self._dispatch(call)
+        except ApiError as error:
+            answer = respond_error(error)
+        except (ConnectionResetError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            _LOG.exception("%s %s", request.method, request.path)
+            answer = respond_error(failure(500, "InternalError", f"Internal error occurred: {error}", Problem()))
+        if call is not None:
+            self._audit(call, answer.status)
+        self._door.poke()
+        return answer
+
+    def _admit(self, request: web.BaseRequest) -> Call:
+        """Authenticate, let the world catch up, authorize.
+
+        Raises:
+            ApiError: 401, 403.
+        """
+        door, target = self._door, parse(request.path)
+        verb = verb_of(request.method, target, watch=_flag(request, "watch"))
+        user = door.tokens.authenticate(request.headers.get("Authorization", ""))
+        door.pacer.enter(outside=True, free=not target.plural)
+        if "Impersonate-User" in request.headers or "Impersonate-Group" in request.headers:
+            user = impersonated(user, request.headers, door.authorizer)
+        call = Call(door, request, target, user, verb)
+        access = access_of(verb, target)
+        if not door.authorizer.allowed(user, access)[0]:
+            self._audit(call, 403)
+            raise forbidden(user, access)
+        return call
+
+    async def _dispatch(self, call: Call) -> Answer:
+        handler = self._handler(call)
+        if call.verb in _LONG or call.target.subresource in CONNECT or call.flag("follow"):
+            self._audit(call, 200)
+            call.trace.told = True
+        answer = handler(call)
+        return answer if isinstance(answer, web.StreamResponse) else await answer
+
+    def _handler(self, call: Call) -> Handler:
+        target = call.target
+        if not target.plural:
+            if call.request.method not in ("GET", "HEAD"):
+                return _no_such_path
+            return public.serve
+        resource = self._door.registry.table.lookup(target.group, target.version, target.plural)
+        if resource is None:
+            return _no_such_path
+        if target.subresource:
+            return self._sub_handler(call, resource)
+        if target.qualified in reviews.RESOURCES:
+            return _only(call, "create", reviews.review)
+        if target.group == metrics.GROUP:
+            return metrics.read if call.verb in ("get", "list") else _refuse
+        if target.qualified == "bindings":
+            return _only(call, "create", _bind)
+        wanted = "list" if call.verb == "watch" else call.verb
+        return _VERBS[call.verb] if wanted in resource.verbs and call.verb in _VERBS else _refuse
+
+    def _sub_handler(self, call: Call, resource: Resource) -> Handler:
+        target = call.target
+        sub = resource.subresource(target.subresource)
+        if sub is None:
+            return _no_such_path
+        if target.subresource == "proxy":
+            return pods.proxy
+        if target.plural == "pods" and target.subresource in _POD_GETS:
+            return _POD_GETS[target.subresource]
+        if target.subresource == "token":
+            return _only(call, "create", reviews.request_token)
+        if target.subresource in ("eviction", "binding"):
+            return _only(call, "create", _evict if target.subresource == "eviction" else _bind)
+        return _VERBS[call.verb] if call.verb in sub.verbs and call.verb in ("get", "update", "patch") else _refuse
+
+    def _audit(self, call: Call, code: int) -> None:
+        target, trace = call.target, call.trace
+        if trace.told:
+            return
+        self._door.plane.audit.append(
+            AuditRecord(
+                time=self._door.pacer.now(),
+                user=call.user.name,
+                verb=call.verb,
+                resource=target.qualified,
+                namespace=target.namespace,
+                name=target.name or trace.name,
+                subresource=target.subresource,
+                code=code,
+                before=digest_of(trace.before),
+                after=digest_of(trace.after),
+                manager=trace.manager,
+                dry=trace.dry,
+                detail=trace.detail or ("" if target.plural else target.path),
+            )
+        )
+
+
+def _only(call: Call, verb: str, handler: Handler) -> Handler:
+    return handler if call.verb == verb else _refuse
+
+
+def _no_such_path(_call: Call) -> Answer:
+    return public.not_found()
+
+
+def _refuse(_call: Call) -> Answer:
+    raise rest.refuse_method()
+
+
+async def _evict(call: Call) -> Answer:
+    return await rest.post(call, "eviction")
+
+
+async def _bind(call: Call) -> Answer:
+    return await rest.post(call, "binding")
+
+
+class Server:
+    """A running API server.
+
+    Attributes:
+        url: such as `https://127.0.0.1:40123`.
+        certificate: PEM of the authority that clients must trust; empty without TLS.
+    """
+
+    def __init__(self, door: Door, runner: web.ServerRunner, url: str, certificate: bytes) -> None:
+        self.door, self._runner, self.url, self.certificate = door, runner, url, certificate
+
+    def token(self, user: str, groups: tuple[str, ...] = ()) -> str:
+        """A new bearer token for a user; `system:authenticated` is added to the groups."""
+        return self.door.tokens.issue(user, tuple(groups))
+
+    issue = token
+
+    def kubeconfig(self, user: str = ADMIN, groups: tuple[str, ...] | None = None, *, namespace: str = "") -> str:
+        """A kubeconfig (YAML) with a new token.
+
+        Args:
+            user: `admin` is in `system:masters` unless groups are given; others have what RBAC gives them.
+        """
+        if groups is None:
+            groups = (MASTERS,) if user == ADMIN else ()
+        token, cluster = self.token(user, groups), self.door.plane.name
+        return kubeconfig(
+            self.url, authority=self.certificate, user=user, token=token, cluster=cluster, namespace=namespace
+        )
+
+    def service_account_token(self, namespace: str, name: str, lifetime_s: int = 3607) -> str:
+        """The JWT that a pod of a ServiceAccount finds in its volume."""
+        registry = self.door.registry
+        account = registry.get(registry.table.named("serviceaccounts"), name, namespace).object
+        return self.door.tokens.issue_service_account(account, lifetime_s, [])[0]
+
+    async def close(self) -> None:
+        """End watches and streams, close all sockets."""
+        self.door.closing.set()
+        self.door.poke()
+        await self._runner.cleanup()
+
+
+async def serve(
+    plane: Plane,
+    pacer: Pacer,
+    door: NodeDoor | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tls: Identity | bool = True,
+) -> Server:
+    """Serve a control plane on the running event loop; all access to the plane happens on it.
+
+    Args:
+        plane: what is served.
+        pacer: passes world time for requests and translates times.
+        door: kubelets and services of the world; without it logs, exec and metrics answer 503.
+        port: 0 for a free one.
+        tls: a certificate to use, True for a new one, False for plain http (kubectl then sends no credentials).
+    """
+    identity = self_signed(host) if isinstance(tls, bool) else tls
+    secure = tls is not False
+    client: Any = LocalClient(plane.registry, "kube-apiserver")
+    tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()))
+    shared = Door(plane, pacer, door, tokens, Authorizer(client))
+    runner = web.ServerRunner(
+        web.Server(Router(shared), handler_cancellation=True, access_log=None), shutdown_timeout=1.0
+    )
+    await runner.setup()
+    context: ssl.SSLContext | None = identity.context() if secure else None
+    site = web.TCPSite(runner, host, port, ssl_context=context, backlog=512)
+    await site.start()
+    bound = runner.addresses[0][1]
+    url = f"{'https' if secure else 'http'}://{host}:{bound}"
+    return Server(shared, runner, url, identity.certificate if secure else b"")
