@@ -202,6 +202,10 @@ class MetricStore:
         created = self._blocks[name] = Block(name, labels, self.retention_s)
         return created
 
+    def find(self, name: str) -> Block | None:
+        """The block of this name, if there is one."""
+        return self._blocks.get(name)
+
     def blocks(self) -> Iterator[Block]:
         """All blocks, in the order of their creation."""
         return iter(self._blocks.values())
