@@ -26,8 +26,12 @@ VERBS: dict[str, str] = {
     "schema": "JSON Schema of the documents",
     "submit": "hand in an answer (inside a trial)",
     "tool": "call a tool (inside a trial)",
+    "task": "print the task (inside a trial)",
 }
 """Each verb is the module of that name in `itbench.cli`, with `add_arguments(parser)` and `run(arguments) -> int`."""
+
+INSIDE = ("submit", "tool", "task")
+"""Verbs for agents, which `itbench.agents.inside` carries out."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,6 +87,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"itbench: no such verb: {verb!r}; {hint or 'see itbench --help'}", file=sys.stderr)
         return 2
     try:
+        if verb in INSIDE:
+            from itbench.agents import inside
+
+            return inside.main(words)
         return _run_verb(verb, rest)
     except ItbenchError as error:
         print(f"itbench {verb}: {error}", file=sys.stderr)

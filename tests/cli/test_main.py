@@ -1,0 +1,60 @@
+"""The command line's own manners."""
+
+import subprocess
+import sys
+
+import pytest
+
+from itbench.cli import main as cli
+from itbench.core.errors import EnvironmentFault, UsageError
+
+
+def test_without_a_verb_the_overview_is_printed_and_the_exit_code_is_bad_usage(capsys):
+    assert cli.main([]) == 2
+    assert "itbench VERB --help" in capsys.readouterr().out
+
+
+def test_a_misspelt_verb_is_one_line_with_the_nearest(capsys):
+    assert cli.main(["prov"]) == 2
+    assert capsys.readouterr().err == "itbench: no such verb: 'prov'; did you mean 'prove'?\n"
+
+
+@pytest.mark.parametrize("verb", [verb for verb in cli.VERBS if verb not in cli.INSIDE])
+def test_every_verb_explains_itself_with_examples(verb, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([verb, "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0 and f"itbench {verb}" in text and "examples:" in text
+
+
+def test_an_unknown_option_is_one_line_and_bad_usage(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["list", "--nosuch"])
+    assert ended.value.code == 2 and capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(UsageError("x", seen=1), 2), (EnvironmentFault("y"), 3), (KeyboardInterrupt(), 130)]
+)
+def test_errors_become_one_line_and_their_exit_code(error, code, capsys, monkeypatch):
+    def fail(verb, rest):
+        raise error
+
+    monkeypatch.setattr(cli, "_run_verb", fail)
+    assert cli.main(["list"]) == code
+    assert capsys.readouterr().err.startswith("itbench list: ")
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = ("pandas", "kubernetes", "boto3", "aiohttp", "numba")
+    code = f"import sys, itbench, itbench.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "kind", ["scenario", "fault", "app", "metric", "task", "submission", "evidence", "result", "run", "lock"]
+)
+def test_every_document_has_a_json_schema(kind, capsys):
+    assert cli.main(["schema", kind]) == 0
+    assert '"$schema"' in capsys.readouterr().out

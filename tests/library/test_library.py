@@ -1,0 +1,115 @@
+"""Finding, loading and linting the library."""
+
+import pytest
+
+from itbench.core.documents.base import Document, DocumentError
+from itbench.core.errors import UsageError
+from itbench.library.store import Library, sort_key
+from itbench.library.suites import chosen
+from itbench.library.vocabulary import Vocabulary
+
+SCENARIO = """\
+schema: itbench/scenario/v1
+id: sre-900
+title: T
+domain: sre
+family: f
+level: easy
+source: {what: w}
+environment: {}
+faults: [{id: gone-wrong, target: deployment/shop/a, args: {tag: x}}]
+page: hello
+checks: [{held: {for: 2m}}]
+repairs: [{name: r, steps: [{say: hello}]}]
+"""
+FAULT = """\
+schema: itbench/fault/v1
+id: gone-wrong
+title: T
+does: something
+layer: app
+args: {tag: {description: the tag, required: true}}
+"""
+
+
+class Held(Document):
+    """A check of the test."""
+
+    for_: str = ""
+
+    model_config = Document.model_config | {"alias_generator": lambda name: name.rstrip("_")}
+
+
+class Say(Document):
+    """A step of the test."""
+
+    value: str
+
+
+VOCABULARY = Vocabulary(checks={"held": Held}, steps={"say": Say})
+
+
+@pytest.fixture
+def pack(tmp_path):
+    (tmp_path / "scenarios/sre/900-x").mkdir(parents=True)
+    (tmp_path / "playbooks/faults/gone-wrong").mkdir(parents=True)
+    (tmp_path / "playbooks/faults/gone-wrong/fault.yaml").write_text(FAULT)
+    file = tmp_path / "scenarios/sre/900-x/scenario.yaml"
+    file.write_text(SCENARIO)
+    return file
+
+
+def library(file):
+    return Library((str(file.parents[3]),), VOCABULARY)
+
+
+def test_a_users_pack_is_found_beside_the_built_in_library(pack):
+    found = library(pack).scenario("sre-900")
+    assert found.file == pack and found.scenario.repairs[0].steps[0].kind == "say"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "{say: hello}",
+            "{sya: hello}",
+            r"scenario\.yaml:12: repairs\.0\.steps\.0: unknown step: 'sya'.*did you mean 'say'",
+        ),
+        ("{for: 2m}", "{four: 2m}", r"scenario\.yaml:11: four: no such field.*did you mean 'for'"),
+        ("id: gone-wrong,", "id: gone-wrogn,", r"faults: no such fault: 'gone-wrogn'.*did you mean 'gone-wrong'"),
+        ("{tag: x}", "{tga: x}", r"gone-wrong has no argument: 'tga'.*did you mean 'tag'"),
+        ("args: {tag: x}", "args: {}", r"gone-wrong lacks the argument: 'tag'"),
+    ],
+)
+def test_mistakes_are_named_with_the_nearest_valid_value(pack, old, new, message):
+    assert old in SCENARIO
+    pack.write_text(SCENARIO.replace(old, new))
+    with pytest.raises(DocumentError, match=message):
+        library(pack).scenario("sre-900")
+
+
+def test_an_unknown_id_names_the_nearest(pack):
+    with pytest.raises(UsageError, match="did you mean 'sre-900'"):
+        library(pack).scenario("sre-9000")
+
+
+def test_a_folder_without_the_layout_is_no_library(tmp_path):
+    with pytest.raises(UsageError, match="not a library"):
+        Library((str(tmp_path),))
+
+
+def test_ids_sort_by_number_and_rows_come_before_their_twins():
+    ids = ["sre-12", "sre-2", "ciso-40@twin", "ciso-40", "finops-a03"]
+    assert sorted(ids, key=sort_key) == ["ciso-40", "ciso-40@twin", "finops-a03", "sre-2", "sre-12"]
+
+
+def test_a_selection_needs_a_name_and_must_leave_something(pack):
+    where = library(pack)
+    with pytest.raises(UsageError, match="no scenario named"):
+        chosen(where, ())
+    assert chosen(where, ("sre-900", "sre-900")) == ["sre-900"]
+    with pytest.raises(UsageError, match="no scenario matches"):
+        chosen(where, ("sre-900",), domain="ciso")
+    with pytest.raises(UsageError, match="no such suite"):
+        chosen(where, (), suite="smokey")
