@@ -63,7 +63,7 @@ def limit(resource: Resource, obj: Obj, before: Obj, subresource: str) -> Obj:
         kept = {**before["metadata"]}
         if "managedFields" in metadata:
             kept["managedFields"] = metadata["managedFields"]
-        if resource.storage in ("pods", "nodes"):
+        if resource.storage in ("pods", "nodes", "deployments.apps"):
             for key in ("labels", "annotations"):
                 if key in metadata:
                     kept[key] = metadata[key]

@@ -1,0 +1,312 @@
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers: defaults and rules."""
+
+from typing import Any
+
+from itbench.kube.client import Obj
+from itbench.kube.kinds.affinity import check_label_selector
+from itbench.kube.kinds.base import Behaviour
+from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.pods import check_template, default_template
+from itbench.kube.selectors import matches
+
+_QUARTER = "25%"
+_MISMATCH = "`selector` does not match template `labels`"
+
+# -- defaults ------------------------------------------------------------------------------------------------------------
+
+
+def _spec(obj: Obj) -> Obj:
+    spec: Obj = obj.setdefault("spec", {})
+    default_template(spec.setdefault("template", {}))
+    return spec
+
+
+def _default_deployment(obj: Obj) -> None:
+    spec = _spec(obj)
+    for key, value in (("replicas", 1), ("revisionHistoryLimit", 10), ("progressDeadlineSeconds", 600)):
+        spec.setdefault(key, value)
+    strategy = spec.setdefault("strategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxSurge", _QUARTER)
+        rolling.setdefault("maxUnavailable", _QUARTER)
+
+
+def _default_replicaset(obj: Obj) -> None:
+    spec = _spec(obj)
+    spec.setdefault("replicas", 1)
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    if labels and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
+
+
+def _default_controller(obj: Obj) -> None:
+    _default_replicaset(obj)
+    labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not obj["spec"].get("selector"):
+        obj["spec"]["selector"] = dict(labels)
+
+
+def _default_statefulset(obj: Obj) -> None:
+    spec = _spec(obj)
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+    retention.setdefault("whenDeleted", "Retain")
+    retention.setdefault("whenScaled", "Retain")
+    for claim in spec.get("volumeClaimTemplates", ()):
+        claim.setdefault("apiVersion", "v1")
+        claim.setdefault("kind", "PersistentVolumeClaim")
+        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _default_daemonset(obj: Obj) -> None:
+    spec = _spec(obj)
+    spec.setdefault("revisionHistoryLimit", 10)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------------
+
+
+def check_int_or_percent(value: Any, field: str, check: Check) -> None:
+    """A non-negative number or a percentage."""
+    if isinstance(value, str):
+        if not value.endswith("%") or not value[:-1].isdigit():
+            check.invalid(
+                field,
+                value,
+                "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+                "regex used for validation is '[0-9]+%')",
+            )
+    else:
+        check.non_negative(field, value)
+
+
+def _percent(value: Any) -> int | None:
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit():
+        return int(value[:-1])
+    return None
+
+
+def _is_zero(value: Any) -> bool:
+    return value == 0 or _percent(value) == 0
+
+
+def _over_100(value: Any, field: str, check: Check) -> None:
+    percent = _percent(value)
+    if percent is not None and percent > 100:
+        check.invalid(field, value, "must not be greater than 100%")
+
+
+def _check_rolling(rolling: Obj, field: str, check: Check) -> None:
+    surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
+    check_int_or_percent(unavailable, f"{field}.maxUnavailable", check)
+    check_int_or_percent(surge, f"{field}.maxSurge", check)
+    if _is_zero(surge) and _is_zero(unavailable):
+        check.invalid(f"{field}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    _over_100(unavailable, f"{field}.maxUnavailable", check)
+
+
+def _check_labels_match(spec: Obj, check: Check) -> None:
+    selector = spec.get("selector")
+    labels = (spec.get("template", {}).get("metadata") or {}).get("labels")
+    if selector and not matches(selector, labels):
+        check.invalid("spec.template.metadata.labels", labels, _MISMATCH)
+
+
+def _check_restart(spec: Obj, check: Check) -> None:
+    policy = spec["template"]["spec"].get("restartPolicy")
+    if policy != "Always":
+        check.unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+    if spec["template"]["spec"].get("activeDeadlineSeconds") is not None:
+        check.forbidden(
+            "spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"
+        )
+
+
+def _empty_selector(selector: Obj | None, kind: str, check: Check) -> bool:
+    if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        check.invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
+        return True
+    return False
+
+
+def _check_deployment(obj: Obj, check: Check) -> None:
+    spec = obj["spec"]
+    check.non_negative("spec.replicas", spec.get("replicas"))
+    if spec.get("selector") is None:
+        check.required("spec.selector")
+    else:
+        check_label_selector(spec["selector"], "spec.selector", check)
+        _empty_selector(spec["selector"], "deployment", check)
+    _check_labels_match(spec, check)
+    check_template(spec["template"], "spec.template", check)
+    _check_restart(spec, check)
+    _check_strategy(spec.get("strategy") or {}, check)
+    for key in ("minReadySeconds", "revisionHistoryLimit"):
+        check.non_negative(f"spec.{key}", spec.get(key))
+    deadline = spec.get("progressDeadlineSeconds")
+    if isinstance(deadline, int):
+        check.non_negative("spec.progressDeadlineSeconds", deadline)
+        if deadline <= spec.get("minReadySeconds", 0):
+            check.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _check_strategy(strategy: Obj, check: Check) -> None:
+    kind = strategy.get("type")
+    if kind == "Recreate":
+        if "rollingUpdate" in strategy:
+            text = "may not be specified when strategy `type` is 'Recreate'"
+            check.forbidden("spec.strategy.rollingUpdate", text)
+    elif kind == "RollingUpdate":
+        if "rollingUpdate" not in strategy:
+            check.required("spec.strategy.rollingUpdate", "this should be defaulted and never be nil")
+        else:
+            _check_rolling(strategy["rollingUpdate"], "spec.strategy.rollingUpdate", check)
+    else:
+        check.unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate"))
+
+
+def _check_replicaset(obj: Obj, check: Check) -> None:
+    spec = obj["spec"]
+    check.non_negative("spec.replicas", spec.get("replicas"))
+    check.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    if spec.get("selector") is None:
+        check.required("spec.selector")
+    else:
+        check_label_selector(spec["selector"], "spec.selector", check)
+        _empty_selector(spec["selector"], "deployment", check)
+    _check_labels_match(spec, check)
+    check_template(spec["template"], "spec.template", check)
+    _check_restart(spec, check)
+
+
+def _check_controller(obj: Obj, check: Check) -> None:
+    spec = obj["spec"]
+    check.non_negative("spec.replicas", spec.get("replicas"))
+    if not spec.get("selector"):
+        check.required("spec.selector")
+    labels = (spec["template"].get("metadata") or {}).get("labels")
+    if spec.get("selector") and not matches({"matchLabels": spec["selector"]}, labels):
+        check.invalid("spec.template.metadata.labels", labels, _MISMATCH)
+    check_template(spec["template"], "spec.template", check)
+    _check_restart(spec, check)
+
+
+def _check_statefulset(obj: Obj, check: Check) -> None:
+    spec = obj["spec"]
+    check.one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
+    strategy = spec.get("updateStrategy") or {}
+    check.one_of("spec.updateStrategy", strategy.get("type"), ("RollingUpdate", "OnDelete"))
+    if strategy.get("type") == "OnDelete" and "rollingUpdate" in strategy:
+        check.invalid(
+            "spec.updateStrategy.rollingUpdate",
+            strategy["rollingUpdate"],
+            "only allowed for updateStrategy 'RollingUpdate'",
+        )
+    check.non_negative(
+        "spec.updateStrategy.rollingUpdate.partition", (strategy.get("rollingUpdate") or {}).get("partition")
+    )
+    check.non_negative("spec.replicas", spec.get("replicas"))
+    if spec.get("selector") is None:
+        check.required("spec.selector")
+    else:
+        check_label_selector(spec["selector"], "spec.selector", check)
+        _empty_selector(spec["selector"], "statefulset", check)
+    _check_labels_match(spec, check)
+    names = [
+        {"name": row["metadata"]["name"]}
+        for row in spec.get("volumeClaimTemplates", ())
+        if row.get("metadata", {}).get("name")
+    ]
+    template = spec["template"]
+    if names:
+        pod = template.get("spec", {})
+        held = {row["name"] for row in names}
+        kept = [row for row in pod.get("volumes", ()) if row.get("name") not in held]
+        claims = [{**row, "emptyDir": {}} for row in names]
+        template = {**template, "spec": {**pod, "volumes": [*kept, *claims]}}
+    check_template(template, "spec.template", check)
+    _check_restart(spec, check)
+
+
+def _check_daemonset(obj: Obj, check: Check) -> None:
+    spec = obj["spec"]
+    if spec.get("selector") is None:
+        check.required("spec.selector")
+    else:
+        check_label_selector(spec["selector"], "spec.selector", check)
+    _check_labels_match(spec, check)
+    _empty_selector(spec.get("selector"), "daemonset", check)
+    check_template(spec["template"], "spec.template", check)
+    _check_restart(spec, check)
+    check.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    strategy = spec.get("updateStrategy") or {}
+    check.one_of("spec.updateStrategy.type", strategy.get("type"), ("RollingUpdate", "OnDelete"))
+    rolling = strategy.get("rollingUpdate") or {}
+    if rolling:
+        surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
+        where = "spec.updateStrategy.rollingUpdate"
+        check_int_or_percent(unavailable, f"{where}.maxUnavailable", check)
+        check_int_or_percent(surge, f"{where}.maxSurge", check)
+        if _is_zero(surge) and _is_zero(unavailable):
+            check.required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+        if not _is_zero(surge) and not _is_zero(unavailable):
+            check.invalid(f"{where}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+    check.non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+
+def _check_same_selector(new: Obj, old: Obj, check: Check) -> None:
+    check.immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+
+
+_STATEFULSET_MUTABLE = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+
+
+def _check_statefulset_update(new: Obj, old: Obj, check: Check) -> None:
+    def fixed(obj: Obj) -> Obj:
+        return {key: value for key, value in obj["spec"].items() if key not in _STATEFULSET_MUTABLE}
+
+    if fixed(new) != fixed(old):
+        names = ", ".join(f"'{name}'" for name in _STATEFULSET_MUTABLE[:-1])
+        text = f"updates to statefulset spec for fields other than {names} and 'minReadySeconds' are forbidden"
+        check.forbidden("spec", text)
+
+
+DEPLOYMENT = Behaviour(
+    default=_default_deployment, validate=_check_deployment, validate_update=_check_same_selector, generation=True
+)
+REPLICASET = Behaviour(
+    default=_default_replicaset, validate=_check_replicaset, validate_update=_check_same_selector, generation=True
+)
+STATEFULSET = Behaviour(
+    default=_default_statefulset,
+    validate=_check_statefulset,
+    validate_update=_check_statefulset_update,
+    generation=True,
+)
+DAEMONSET = Behaviour(
+    default=_default_daemonset, validate=_check_daemonset, validate_update=_check_same_selector, generation=True
+)
+CONTROLLER = Behaviour(default=_default_controller, validate=_check_controller, generation=True)
