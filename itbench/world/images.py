@@ -64,7 +64,7 @@ def _web(image: str, process: str, port: int, body: str = "", **more: object) ->
     listens = [
         Listen(port=port, paths={"/": body, "/healthz": "ok", "/readyz": "ok", "/-/healthy": "ok", "/-/ready": "ok"})
     ]
-    return _base(image, process, listens=listens, **more)
+    return _base(image, process, listens=listens, start_s=0.2, **more)
 
 
 _WELCOME = (

@@ -6,7 +6,7 @@ plane does not hold, so it is not saved: a restored world reads it anew.
 
 from collections.abc import Iterable, Iterator
 
-from itbench.kube.client import Change, Client, Obj
+from itbench.kube.client import ApiError, Change, Client, Obj
 
 WATCHED = (
     "pods",
@@ -50,10 +50,22 @@ class Objects:
 
     def update(self) -> list[Change]:
         """Catch up with the control plane; returns what changed, in order."""
-        changes, self.revision = self.client.changes(self.revision, WATCHED)
+        try:
+            changes, self.revision = self.client.changes(self.revision, WATCHED)
+        except ApiError as error:
+            if error.code != 410:
+                raise
+            # The log no longer reaches back to us (a long compaction): read everything anew.
+            self._clear()
+            changes, self.revision = self.client.changes(-1, WATCHED)
         for change in changes:
             self._apply(change)
         return changes
+
+    def _clear(self) -> None:
+        self.revision = -1
+        self._tables = {resource: {} for resource in WATCHED}
+        self._slices, self._by_ip, self._by_cluster_ip = {}, {}, {}
 
     def _apply(self, change: Change) -> None:
         table, key = self._tables[change.resource], key_of(change.object)

@@ -1,0 +1,128 @@
+"""Resolves the environment of a container from its spec, ConfigMaps, Secrets and the pod. Called when a container is created."""
+
+import re
+from math import ceil
+
+from itbench.kube.client import Obj
+from itbench.kube.quantity import parse_quantity
+from itbench.world.kubelet.state import PodState
+from itbench.world.kubelet.volumes import secret_text
+from itbench.world.objects import Objects
+
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+
+
+class ConfigError(Exception):
+    """The environment cannot be built; the text is the kubelet's (`configmap "x" not found`)."""
+
+
+def resolve(objects: Objects, obj: Obj, spec: Obj, pod: PodState) -> dict[str, str]:
+    """The environment of a container.
+
+    Raises:
+        ConfigError: a reference without target.
+    """
+    env = _service_links(objects, obj, pod)
+    for source in spec.get("envFrom") or ():
+        env.update(_whole(objects, pod, source))
+    for item in spec.get("env") or ():
+        value = _value(objects, obj, spec, pod, item, env)
+        if value is not None:
+            env[item["name"]] = value
+    base = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME": pod.name}
+    return {**base, **env, "HOME": env.get("HOME", "/root")}
+
+
+def _service_links(objects: Objects, obj: Obj, pod: PodState) -> dict[str, str]:
+    env: dict[str, str] = {}
+    names = [("default", "kubernetes")]
+    if obj["spec"].get("enableServiceLinks") is not False:
+        names += [(pod.namespace, s["metadata"]["name"]) for s in objects.within("services", pod.namespace)]
+    for namespace, name in names:
+        service = objects.get("services", namespace, name)
+        address = service["spec"].get("clusterIP") if service else None
+        if service is None or not address or address == "None" or not service["spec"].get("ports"):
+            continue
+        prefix = name.upper().replace("-", "_").replace(".", "_")
+        port = service["spec"]["ports"][0]["port"]
+        env[f"{prefix}_SERVICE_HOST"] = address
+        env[f"{prefix}_SERVICE_PORT"] = str(port)
+        env[f"{prefix}_PORT"] = f"tcp://{address}:{port}"
+    return env
+
+
+def _whole(objects: Objects, pod: PodState, source: Obj) -> dict[str, str]:
+    prefix = source.get("prefix", "")
+    for kind, resource in (("configMapRef", "configmaps"), ("secretRef", "secrets")):
+        reference = source.get(kind)
+        if not reference:
+            continue
+        found = objects.get(resource, pod.namespace, reference["name"])
+        if found is None:
+            if reference.get("optional"):
+                return {}
+            raise ConfigError(f'{"configmap" if kind == "configMapRef" else "secret"} "{reference["name"]}" not found')
+        data = found.get("data") or {}
+        return {prefix + k: (secret_text(found, k) or "") if resource == "secrets" else str(data[k]) for k in data}
+    return {}
+
+
+def _value(objects: Objects, obj: Obj, spec: Obj, pod: PodState, item: Obj, env: dict[str, str]) -> str | None:
+    source = item.get("valueFrom")
+    if not source:
+        return _REFERENCE.sub(lambda hit: "$" if hit[0] == "$$" else env.get(hit[1], hit[0]), item.get("value") or "")
+    if "configMapKeyRef" in source:
+        return _key(objects, pod, "configmaps", source["configMapKeyRef"])
+    if "secretKeyRef" in source:
+        return _key(objects, pod, "secrets", source["secretKeyRef"])
+    if "fieldRef" in source:
+        return field_of(obj, pod, source["fieldRef"]["fieldPath"])
+    if "resourceFieldRef" in source:
+        return _resource(spec, source["resourceFieldRef"])
+    return None
+
+
+def _key(objects: Objects, pod: PodState, resource: str, reference: Obj) -> str | None:
+    found = objects.get(resource, pod.namespace, reference["name"])
+    singular, proper = ("configmap", "ConfigMap") if resource == "configmaps" else ("secret", "Secret")
+    if found is None:
+        if reference.get("optional"):
+            return None
+        raise ConfigError(f'{singular} "{reference["name"]}" not found')
+    text = (
+        secret_text(found, reference["key"])
+        if resource == "secrets"
+        else (found.get("data") or {}).get(reference["key"])
+    )
+    if text is None and not reference.get("optional"):
+        raise ConfigError(f"couldn't find key {reference['key']} in {proper} {pod.namespace}/{reference['name']}")
+    return None if text is None else str(text)
+
+
+def field_of(obj: Obj, pod: PodState, path: str) -> str:
+    """A downward-API field of a pod."""
+    meta = obj["metadata"]
+    simple = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.uid,
+        "spec.nodeName": pod.node,
+        "spec.serviceAccountName": obj["spec"].get("serviceAccountName", "default"),
+        "status.podIP": pod.ip,
+        "status.podIPs": pod.ip,
+        "status.hostIP": pod.node,
+    }
+    if path in simple:
+        return str(simple[path])
+    found = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
+    return str((meta.get(found[1]) or {}).get(found[2], "")) if found else ""
+
+
+def _resource(spec: Obj, reference: Obj) -> str:
+    kind, _, name = str(reference["resource"]).partition(".")
+    quantity = ((spec.get("resources") or {}).get(kind) or {}).get(name)
+    if quantity is None:
+        return "0"
+    divisor = float(parse_quantity(str(reference.get("divisor") or "1"))) or 1.0
+    amount = float(parse_quantity(str(quantity))) / divisor
+    return f"{ceil(amount)}"
