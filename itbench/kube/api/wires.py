@@ -6,7 +6,7 @@ After an upgrade no HTTP answer may be written any more: whatever goes wrong has
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from aiohttp import WSMsgType, web
 from aiohttp.abc import AbstractStreamWriter
@@ -53,8 +53,7 @@ class Pipe(asyncio.Protocol):
     @classmethod
     def take_over(cls, request: web.BaseRequest, headers: Iterable[tuple[str, str]]) -> "Pipe":
         """Answer `101 Switching Protocols` with these headers and own the socket from now on."""
-        transport = request.transport
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast(asyncio.Transport, request.transport)  # uvloop's is none by class
         pipe = cls()
         pipe._transport = transport
         lines = ["HTTP/1.1 101 Switching Protocols", *(f"{key}: {value}" for key, value in headers)]
