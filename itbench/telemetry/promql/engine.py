@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import promql_parser as ast
 
+from itbench.telemetry import timestamps
 from itbench.telemetry.labels import NAME, Matcher
 from itbench.telemetry.metrics import STALE, Bools, Floats, MetricStore
 from itbench.telemetry.promql import aggregate, binary, calls
@@ -35,7 +36,7 @@ class Options:
     Attributes:
         lookback_s: how old the newest sample of an instant selector may be.
         subquery_step_s: the step of subqueries that name none.
-        shift_s: added to what `time()`, `timestamp()` and `@` show, where clients live in another calendar.
+        shift_s: added to `time()`, `timestamp()`, `@` and values that are points in time, where clients live in another calendar.
         max_cells: series x steps that one node may have.
     """
 
@@ -114,6 +115,8 @@ class Query:
         chunks = self.store.select(
             matchers_of(selector), (low - EPOCH_MS) / 1000.0 - 0.001, (high - EPOCH_MS) / 1000.0 + 0.001
         )
+        if self.options.shift_s:
+            chunks = timestamps.shift(chunks, self.options.shift_s)
         series = sum(len(chunk.labels) for chunk in chunks)
         if series * len(self.steps) > self.options.max_cells:
             raise QueryError("query processing would load too many samples into memory in query execution")
