@@ -41,19 +41,26 @@ def _session() -> Any:
     return botocore.session.Session(session_vars=nowhere)
 
 
-def _client(service: str, region: str, context: ToolContext) -> Any:
+@functools.lru_cache(maxsize=64)
+def _client(service: str, region: str, endpoint: str, keys: tuple[str, str, str | None]) -> Any:
+    """One client for each service, region, account; making one takes longer than most calls."""
     from botocore.config import Config
 
-    keys = context.endpoints.aws_env
     return _session().create_client(
         service,
         region_name=region,
-        endpoint_url=context.endpoints.aws_endpoint_url,
-        aws_access_key_id=keys.get("AWS_ACCESS_KEY_ID", ""),
-        aws_secret_access_key=keys.get("AWS_SECRET_ACCESS_KEY", ""),
-        aws_session_token=keys.get("AWS_SESSION_TOKEN"),
+        endpoint_url=endpoint,
+        aws_access_key_id=keys[0],
+        aws_secret_access_key=keys[1],
+        aws_session_token=keys[2],
         config=Config(retries={"total_max_attempts": 1}, proxies={}, s3={"addressing_style": "path"}, read_timeout=50),
     )
+
+
+def _client_of(service: str, region: str, context: ToolContext) -> Any:
+    keys = context.endpoints.aws_env
+    identity = (keys.get("AWS_ACCESS_KEY_ID", ""), keys.get("AWS_SECRET_ACCESS_KEY", ""), keys.get("AWS_SESSION_TOKEN"))
+    return _client(service, region, context.endpoints.aws_endpoint_url, identity)
 
 
 def _operation(service: str, command: str) -> tuple[str, Any]:
@@ -141,7 +148,7 @@ def execute(argv: Sequence[str], context: ToolContext) -> ToolResult:
         if limit:
             params["PaginationConfig"] = {"MaxItems": limit}
         answer = json.loads(
-            json.dumps(_answer(_client(name, region, context), operation, params, paginate=paginate), default=_plain)
+            json.dumps(_answer(_client_of(name, region, context), operation, params, paginate=paginate), default=_plain)
         )
         answer = jmespath.search(query, answer) if query else answer
     except (BadWords, ValueError, jmespath.exceptions.JMESPathError) as error:

@@ -57,9 +57,8 @@ async def _body(request: web.Request) -> Any:
     try:
         return orjson.loads(raw) if raw else {}
     except orjson.JSONDecodeError as error:
-        raise web.HTTPBadRequest(
-            body=orjson.dumps({"error": f"body is not JSON: {error}"}), content_type="application/json"
-        ) from error
+        problem = orjson.dumps({"error": f"body is not JSON: {error}"}).decode()
+        raise web.HTTPBadRequest(text=problem, content_type="application/json") from error
 
 
 async def _get_task(request: web.Request) -> web.Response:
