@@ -1,0 +1,155 @@
+"""Runs a playbook with ansible-runner, in a thread, and turns a failed task into one line. The only importer of ansible_runner.
+
+Called by the environments of `itbench.stage`. Everything Ansible writes (artifacts, temporary files, its home) lies in the private
+folder of the trial; the process dies with the trial (`launch.py`).
+"""
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from itbench.core.errors import EnvironmentFault
+
+LAUNCH = Path(__file__).with_name("launch.py")
+POLL_S = 0.2
+"""Wall seconds between two looks at whether the play is to be cancelled."""
+_FAILED = ("runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Play:
+    """One run of one playbook.
+
+    Args:
+        playbook: the file.
+        private: folder of the trial; each play gets a folder of its own in it, readable for this user alone.
+        kubeconfig: of the identity that stages.
+        variables: extra vars.
+        control_url, control_token: where the playbook's gate and wait tasks ask; empty when nobody answers.
+    """
+
+    playbook: Path
+    private: Path
+    kubeconfig: Path
+    variables: dict[str, Any]
+    control_url: str = ""
+    control_token: str = ""
+
+
+@dataclass
+class _Events:
+    """What the callback saw that explains a failure."""
+
+    failures: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Handler of ansible-runner; False: do not keep the event on disk."""
+        data = event.get("event_data") or {}
+        if event.get("event") in _FAILED and not data.get("ignore_errors"):
+            self.failures.append(f"task {data.get('task', '?')!r}: {_message(data.get('res') or {})}")
+        text = _CONTROL.sub("", event.get("stdout") or "").strip()
+        if text:
+            self.lines.append(text)
+        return False
+
+    def reason(self) -> str:
+        """The failed task and its message, else the last that Ansible printed."""
+        if self.failures:
+            return self.failures[0]
+        said = [line for line in self.lines if "ERROR" in line] or self.lines[-3:]
+        return _short(" ".join(said)) or "ansible-playbook printed nothing"
+
+
+def _message(result: dict[str, Any]) -> str:
+    for key in ("msg", "stderr", "module_stderr", "exception"):
+        if result.get(key):
+            return _short(str(result[key]))
+    return _short(str(result)) or "no message"
+
+
+def _short(text: str, limit: int = 600) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+async def run_play(play: Play) -> None:
+    """Run a playbook to its end; cancelling the caller ends the playbook's processes.
+
+    Raises:
+        EnvironmentFault: cause `stage_failed`, with the failed task and Ansible's message.
+    """
+    stop = threading.Event()
+    work = asyncio.ensure_future(asyncio.to_thread(_run, play, stop))
+    try:
+        status, events = await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([work])
+        raise
+    if status != "successful":
+        raise EnvironmentFault(
+            f"playbook {play.playbook.name} {status}", cause="stage_failed", hint=events.reason(), seen=status
+        )
+
+
+def _run(play: Play, stop: threading.Event) -> tuple[str, _Events]:
+    import ansible_runner  # heavy, and only staging needs it
+
+    events = _Events()
+    play.private.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # A fresh folder: ansible-runner keeps what an earlier play left in its `env/` in preference to what it is given.
+    play = replace(play, private=Path(tempfile.mkdtemp(prefix="play-", dir=play.private)))
+    _prepare(play)
+    runner = ansible_runner.run(
+        private_data_dir=str(play.private),
+        project_dir=str(play.playbook.parent),
+        playbook=str(play.playbook),
+        inventory="localhost,",
+        extravars=play.variables,
+        envvars=_environment(play),
+        settings={"pexpect_timeout": POLL_S, "suppress_ansible_output": True},
+        event_handler=events.take,
+        cancel_callback=stop.is_set,
+        quiet=True,
+        only_failed_event_data=True,
+    )
+    return str(runner.status), events
+
+
+def _prepare(play: Play) -> None:
+    for name in ("", "bin", "tmp", "home"):
+        (play.private / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    (play.private / "ansible.cfg").write_text("[defaults]\n")
+    launcher = play.private / "bin" / "ansible-playbook"
+    launcher.write_text(f"#!/bin/sh\nexec '{sys.executable}' -P '{LAUNCH}' \"$@\"\n")
+    launcher.chmod(0o700)
+
+
+def _environment(play: Play) -> dict[str, str]:
+    home, temporary = str(play.private / "home"), str(play.private / "tmp")
+    return {
+        "ANSIBLE_CONFIG": str(play.private / "ansible.cfg"),
+        "ANSIBLE_HOME": home,
+        "ANSIBLE_LOCAL_TEMP": temporary,
+        "ANSIBLE_REMOTE_TEMP": temporary,
+        "ANSIBLE_PIPELINING": "1",
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_LOCALHOST_WARNING": "0",
+        "ANSIBLE_DEPRECATION_WARNINGS": "0",
+        "HOME": home,
+        "PATH": os.pathsep.join([str(play.private / "bin"), os.environ.get("PATH", os.defpath)]),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "TMPDIR": temporary,
+        "K8S_AUTH_KUBECONFIG": str(play.kubeconfig),
+        "ITBENCH_CONTROL_URL": play.control_url,
+        "ITBENCH_CONTROL_TOKEN": play.control_token,
+        "no_proxy": "*",
+    }
