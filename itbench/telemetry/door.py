@@ -112,7 +112,8 @@ def moment_of(pacer: Pacer, params: Mapping[str, str], name: str, default: float
         return Moment(default, pacer.to_wire(default))
     wire = parse_time(text)
     if wire is None:
-        raise ApiFault("bad_data", f'invalid parameter "{name}": cannot parse "{text}" to a valid timestamp')
+        optional = f"invalid time value for '{name}': " if default is not None else ""
+        raise ApiFault("bad_data", f'invalid parameter "{name}": {optional}cannot parse "{text}" to a valid timestamp')
     return Moment(pacer.from_wire(wire), wire)
 
 

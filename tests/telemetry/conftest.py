@@ -162,6 +162,15 @@ class Prometheus:
             with error:
                 return dict(orjson.loads(error.read()))
 
+    def fetch(self, path: str, params: dict[str, str]) -> dict[str, Any]:
+        """An API call by GET; error answers are returned like others."""
+        try:
+            with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(params)}", timeout=30) as answer:
+                return dict(orjson.loads(answer.read()))
+        except urllib.error.HTTPError as error:
+            with error:
+                return dict(orjson.loads(error.read()))
+
     def write(self, body: bytes) -> None:
         """Remote write."""
         headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf"}
