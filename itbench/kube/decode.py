@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from itbench.kube.client import ApiError, Obj
-from itbench.kube.quantity import QUANTITY_ERROR, is_quantity
+from itbench.kube.quantity import QUANTITY_ERROR, canonical, is_quantity
 from itbench.kube.schema import Node
 from itbench.kube.status import bad_request
 
@@ -86,7 +86,17 @@ def _json_name(value: Any) -> str:
 _GO = {"boolean": "bool", "number": "float64", "string": "string", "time": "string"}
 
 
-def _go_name(node: Node) -> str:
+_GO_TYPES = {
+    "restartPolicy": "RestartPolicy",
+    "dnsPolicy": "DNSPolicy",
+    "protocol": "Protocol",
+    "imagePullPolicy": "PullPolicy",
+    "terminationMessagePolicy": "TerminationMessagePolicy",
+    "sessionAffinity": "ServiceAffinity",
+}
+
+
+def _go_name(node: Node, field: str = "") -> str:
     if node.kind == "list" and node.items is not None:
         return "[]" + _go_name(node.items)
     if node.kind == "map" and node.values is not None:
@@ -96,6 +106,8 @@ def _go_name(node: Node) -> str:
         return ".".join(parts[-2:])
     if node.kind == "integer":
         return node.format or "int64"
+    if node.enum and field in _GO_TYPES:
+        return "v1." + _GO_TYPES[field]
     return _GO.get(node.kind, node.kind)
 
 
@@ -108,7 +120,9 @@ class _Decoder:
     def fail(self, value: Any, node: Node, owner: str, path: str) -> WrongType:
         plain = ".".join(part.split("[")[0] for part in path.split("."))
         where = f"struct field {owner}.{plain} " if plain else "value "
-        return WrongType(f"json: cannot unmarshal {_json_name(value)} into Go {where}of type {_go_name(node)}")
+        return WrongType(
+            f"json: cannot unmarshal {_json_name(value)} into Go {where}of type {_go_name(node, plain.rsplit('.', 1)[-1])}"
+        )
 
     def value(self, value: Any, node: Node, owner: str, path: str) -> Any:
         kind = node.kind
@@ -146,7 +160,7 @@ class _Decoder:
                 text = str(value)
                 if not is_quantity(text):
                     raise WrongType(QUANTITY_ERROR)
-                return text
+                return canonical(text)
         elif kind == "intorstring":
             if type(value) in (int, str):
                 return value
@@ -191,7 +205,7 @@ class _Decoder:
         if values is None:
             return {key: clone(row) for key, row in value.items()}
         return {
-            key: self.value(row, values, owner, f"{path}.{key}") if row is not None else _zero(values)
+            key: self.value(row, values, owner, path) if row is not None else _zero(values)
             for key, row in value.items()
         }
 

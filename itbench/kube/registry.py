@@ -129,8 +129,9 @@ class Registry:
         rules = behaviour(resource.storage, custom=resource.custom)
         self._begin(resource, obj)
         write = self._write("CREATE", resource, obj, None, options, "", warnings)
-        rules.prepare(obj, None)
         rules.default(obj)
+        self._own(resource, {}, obj, options, "", entries)
+        rules.prepare(obj, None)
         for plugin in self.mutating:
             plugin(write)
         check = Check()
@@ -138,14 +139,13 @@ class Registry:
         rules.validate(obj, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
-        for plugin in self.validating:
+        for plugin in (*admission.ALLOCATING, *self.validating):
             plugin(write)
         metadata = obj["metadata"]
         if self.store.get(resource.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
             raise status.already_exists(resource, metadata["name"])
         if rules.generation:
             metadata["generation"] = 1
-        self._own(resource, {}, obj, options, "", entries)
         if options.dry_run:
             metadata.pop("resourceVersion", None)
             return Result(versions.to_served(obj, resource), created=True, warnings=warnings)
@@ -215,16 +215,16 @@ class Registry:
             else:
                 metadata.pop(key, None)
         write = self._write("UPDATE", resource, obj, before, options, subresource, warnings)
-        rules.prepare(obj, before)
         rules.default(obj)
+        self._own(resource, before, obj, options, subresource, entries, sent)
+        rules.prepare(obj, before)
         for plugin in self.mutating:
             plugin(write)
         self._validate_change(resource, obj, before, subresource)
-        for plugin in self.validating:
+        for plugin in (*admission.ALLOCATING, *self.validating):
             plugin(write)
         if rules.generation and subresources.bumps_generation(resource, obj, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
-        self._own(resource, before, obj, options, subresource, entries, sent)
         return self._commit(resource, old, obj, options, warnings)
 
     def _commit(self, resource: Resource, old: Entry, obj: Obj, options: Options, warnings: Texts) -> Result:
@@ -370,6 +370,8 @@ class Registry:
                 else f"the API version in the data ({api_version}) does not match the expected API version "
                 f"({resource.api_version})"
             )
+        if not body.get("kind") or not body.get("apiVersion"):
+            body = {**body, "kind": kind, "apiVersion": api_version}
         decoded = decode(body, schema.of(resource.api_version, resource.kind))
         if decoded.unknown and options.validation != "Ignore":
             texts = [f'unknown field "{path}"' for path in decoded.unknown]
@@ -457,7 +459,11 @@ class Registry:
             if sent is not None and sent != known:
                 known = [] if sent in ([], [{}]) else sent
             node = schema.of(obj["apiVersion"], resource.kind)
-            entries = managed.record_update(known, before, obj, node, self._writer(resource, options, subresource))
+            old, new = (
+                subresources.tracked(resource, before, subresource),
+                subresources.tracked(resource, obj, subresource),
+            )
+            entries = managed.record_update(known, old, new, node, self._writer(resource, options, subresource))
         if entries:
             metadata["managedFields"] = entries
         else:

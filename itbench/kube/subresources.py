@@ -92,6 +92,17 @@ def limit(resource: Resource, obj: Obj, before: Obj, subresource: str) -> Obj:
     return obj
 
 
+def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:
+    """The part of an object whose ownership a write through this subresource can change."""
+    if not resource.has_status or resource.custom:
+        return obj
+    if subresource == "status":
+        return {key: value for key, value in obj.items() if key in ("metadata", "status")}
+    if subresource == "binding":
+        return obj
+    return {key: value for key, value in obj.items() if key != "status"}
+
+
 def _resized(before: Obj, spec: Obj) -> Obj:
     out = {**before}
     for key in ("containers", "initContainers"):

@@ -1,55 +1,29 @@
 """Admission: what may change or refuse a write after it was decoded and before it is stored.
 
 Plugins are functions of a `Write`. The registry runs `MUTATING`, then validation, then `VALIDATING`. Webhooks and policies join
-through `Registry(plugins=...)`.
+by being appended to `Registry.mutating` and `Registry.validating`. Their order is that of the real server.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from itbench.kube.admission.accounts import service_account
+from itbench.kube.admission.addresses import cluster_ips
+from itbench.kube.admission.lifecycle import namespace_lifecycle, protect_storage
+from itbench.kube.admission.limits import limit_bounds, limit_defaults
+from itbench.kube.admission.quota import resource_quota
+from itbench.kube.admission.scheduling import default_storage_class, default_tolerations, priority, taint_new_node
+from itbench.kube.admission.write import Operation, Plugin, Write
 
-from itbench.core.ids import Ids
-from itbench.kube.client import Obj
-from itbench.kube.resources import Resource, ResourceTable
-from itbench.kube.store import Store
+MUTATING: tuple[Plugin, ...] = (
+    namespace_lifecycle,
+    limit_defaults,
+    service_account,
+    taint_new_node,
+    priority,
+    default_tolerations,
+    default_storage_class,
+    protect_storage,
+)
+ALLOCATING: tuple[Plugin, ...] = (cluster_ips,)
+"""Run after validation: they take addresses out of ranges."""
+VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, resource_quota)
 
-Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
-
-
-@dataclass(slots=True)
-class Write:
-    """One write on its way into the store. Plugins change `object` in place or raise `ApiError`.
-
-    Attributes:
-        object: the new state in the stored version (for DELETE the state that goes).
-        old: the state before, None on create.
-    """
-
-    store: Store
-    table: ResourceTable
-    ids: Ids
-    resource: Resource
-    operation: Operation
-    object: Obj
-    old: Obj | None = None
-    subresource: str = ""
-    namespace: str = ""
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    dry_run: bool = False
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def key(self) -> str:
-        """The resource's key in the store."""
-        return self.resource.storage
-
-    @property
-    def name(self) -> str:
-        """The object's name."""
-        return str(self.object["metadata"].get("name", ""))
-
-
-Plugin = Callable[[Write], None]
-MUTATING: list[Plugin] = []
-VALIDATING: list[Plugin] = []
+__all__ = ["ALLOCATING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Write"]

@@ -75,8 +75,9 @@ def _check_pod_term(term: Obj, field: str, check: Check) -> None:
     check_label_selector(term.get("labelSelector"), f"{field}.labelSelector", check)
     if not term.get("topologyKey"):
         check.required(f"{field}.topologyKey", "can not be empty")
-    else:
-        check.all_invalid(f"{field}.topologyKey", term["topologyKey"], qualified_errors(term["topologyKey"]))
+    check.all_invalid(
+        f"{field}.topologyKey", term.get("topologyKey", ""), qualified_errors(term.get("topologyKey", ""))
+    )
 
 
 def _check_pods(affinity: Obj, field: str, check: Check) -> None:
@@ -113,7 +114,7 @@ def check_tolerations(rows: Iterable[Obj], field: str, check: Check) -> None:
             check.all_invalid(f"{where}.operator", value, label_value_errors(value)[:1])
         elif operator == "Exists":
             if row.get("value"):
-                check.invalid(f"{where}.operator", row, "value must be empty when `operator` is 'Exists'")
+                check.invalid(f"{where}.operator", row["value"], "value must be empty when `operator` is 'Exists'")
         else:
             check.unsupported(f"{where}.operator", operator, ("Equal", "Exists"))
         if effect and effect not in _EFFECTS:

@@ -35,8 +35,8 @@ class Check:
         self.causes.append(Cause("FieldValueForbidden", field, f"Forbidden: {text}"))
 
     def unsupported(self, field: str, value: Any, supported: Iterable[str]) -> None:
-        """A value is none of the allowed ones."""
-        options = ", ".join(printed(option) for option in sorted(supported))
+        """A value is none of the allowed ones (printed in the order given)."""
+        options = ", ".join(printed(option) for option in supported)
         text = f"Unsupported value: {printed(value)}: supported values: {options}"
         self.causes.append(Cause("FieldValueNotSupported", field, text))
 

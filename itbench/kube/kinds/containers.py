@@ -16,7 +16,7 @@ from itbench.kube.names import (
 from itbench.kube.quantity import parse_quantity
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _STANDARD = ("cpu", "memory", "ephemeral-storage", "storage")
 _INTEGERS = ("pods", "services", "secrets", "configmaps")
@@ -187,7 +187,7 @@ def _check_env_source(row: Obj, source: Obj, field: str, check: Check) -> None:
         check.invalid(
             field,
             "",
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
         )
     elif row.get("value"):
         check.invalid(field, "", "may not be specified when `value` is not empty")
@@ -220,8 +220,6 @@ def check_http(action: Obj, field: str, check: Check) -> None:
 
 def _check_handler(handler: Obj, field: str, check: Check) -> None:
     found = [key for key in (*_HANDLERS, "sleep") if key in handler]
-    for extra in found[1:]:
-        check.forbidden(f"{field}.{extra}", "may not specify more than 1 handler type")
     if not found:
         check.required(field, "must specify a handler type")
         return
@@ -235,6 +233,8 @@ def _check_handler(handler: Obj, field: str, check: Check) -> None:
         check_port_or_name(body.get("port", 0), f"{field}.tcpSocket.port", check)
     elif kind == "grpc":
         check_port_number(body.get("port", 0), f"{field}.grpc.port", check)
+    for extra in found[1:]:
+        check.forbidden(f"{field}.{extra}", "may not specify more than 1 handler type")
 
 
 def _check_probe(probe: Obj, kind: str, field: str, check: Check) -> None:
@@ -273,7 +273,7 @@ def check_resources(resources: Obj, field: str, check: Check) -> None:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for part, rows in (("limits", limits), ("requests", requests)):
         for name, text in rows.items():
-            _check_resource_name(name, f"{field}.{part}", check)
+            _check_resource_name(name, f"{field}.{part}[{name}]", check)
             check_quantity(text, name, f"{field}.{part}[{name}]", check)
     for name, text in requests.items():
         limit = limits.get(name)
@@ -289,8 +289,8 @@ def _check_mounts(mounts: list[Obj], volumes: set[str], field: str, check: Check
         where = f"{field}[{index}]"
         if not row.get("name"):
             check.required(f"{where}.name")
-        elif row["name"] not in volumes:
-            check.missing(f"{where}.name", row["name"])
+        if row.get("name", "") not in volumes:
+            check.missing(f"{where}.name", row.get("name", ""))
         path = row.get("mountPath", "")
         if not path:
             check.required(f"{where}.mountPath")
@@ -304,6 +304,28 @@ def _check_mounts(mounts: list[Obj], volumes: set[str], field: str, check: Check
             check.invalid(f"{where}.subPath", sub, "must not contain '..'")
 
 
+_GO_SECURITY = (
+    "Capabilities",
+    "Privileged",
+    "SELinuxOptions",
+    "WindowsOptions",
+    "RunAsUser",
+    "RunAsGroup",
+    "RunAsNonRoot",
+    "ReadOnlyRootFilesystem",
+    "AllowPrivilegeEscalation",
+    "ProcMount",
+    "SeccompProfile",
+    "AppArmorProfile",
+)
+
+
+def _go_security(context: Obj) -> Obj:
+    """A security context as the server prints its internal form."""
+    by_name = {key.lower(): value for key, value in context.items()}
+    return {name: by_name.get(name.lower()) for name in _GO_SECURITY}
+
+
 def _check_security(context: Obj, field: str, check: Check) -> None:
     for key in ("runAsUser", "runAsGroup"):
         value = context.get(key)
@@ -311,11 +333,12 @@ def _check_security(context: Obj, field: str, check: Check) -> None:
             check.invalid(f"{field}.{key}", value, "must be between 0 and 2147483647, inclusive")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            check.invalid(field, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+            text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            check.invalid(field, _go_security(context), text)
         added = (context.get("capabilities") or {}).get("add") or ()
         if "CAP_SYS_ADMIN" in added:
             text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            check.invalid(field, context, text)
+            check.invalid(field, _go_security(context), text)
 
 
 def check_container(container: Obj, volumes: set[str], field: str, check: Check) -> None:

@@ -27,13 +27,17 @@ def _check_annotations(annotations: Obj, check: Check) -> None:
         check.too_long(field, _ANNOTATIONS_LIMIT)
 
 
+_WORDS = {"apiVersion": "version "}
+_STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+
+
 def _check_owners(owners: list[Any], check: Check) -> None:
     controllers = []
-    for index, owner in enumerate(owners):
-        where = f"metadata.ownerReferences[{index}]"
+    where = "metadata.ownerReferences"
+    for owner in owners:
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
-                check.invalid(f"{where}.{key}", owner.get(key, ""), "must not be empty")
+                check.invalid(f"{where}.{key}", owner.get(key, ""), f"{_WORDS.get(key, '')}must not be empty")
         if owner.get("controller"):
             controllers.append(owner)
     if len(controllers) > 1:
@@ -60,8 +64,11 @@ def check_metadata(obj: Obj, resource: Resource, rules: Behaviour, check: Check)
     check_labels(metadata.get("labels") or {}, "metadata.labels", check)
     _check_annotations(metadata.get("annotations") or {}, check)
     _check_owners(metadata.get("ownerReferences") or [], check)
-    for finalizer in metadata.get("finalizers") or ():
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         check.all_invalid("metadata.finalizers", finalizer, qualified_errors(finalizer))
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            check.invalid(f"metadata.finalizers[{index}]", finalizer, text)
 
 
 def check_metadata_update(new: Obj, old: Obj, check: Check) -> None:

@@ -20,7 +20,7 @@ from itbench.kube.names import label_errors, labels_errors, subdomain_errors
 from itbench.kube.quantity import parse_quantity
 
 _RESTART = ("Always", "OnFailure", "Never")
-_DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _UPDATABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -175,12 +175,10 @@ def _check_limits(spec: Obj, field: str, check: Check) -> None:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 0 < deadline <= 2**31 - 1:
         check.invalid(f"{field}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-    grace = spec.get("terminationGracePeriodSeconds")
-    if isinstance(grace, int) and grace < 0:
-        check.invalid(f"{field}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
-    for index, row in enumerate(spec.get("imagePullSecrets") or ()):
-        if not row.get("name"):
-            check.required(f"{field}.imagePullSecrets[{index}].name")
+    context = spec.get("securityContext") or {}
+    for key in ("runAsUser", "runAsGroup", "fsGroup"):
+        if isinstance(context.get(key), int) and context[key] < 0:
+            check.invalid(f"{field}.securityContext.{key}", context[key], "must be between 0 and 2147483647, inclusive")
 
 
 def check_template(template: Obj, field: str, check: Check) -> None:

@@ -91,15 +91,17 @@ def check_volumes(volumes: list[Obj], field: str, check: Check) -> set[str]:
             check.required(where, "must specify a volume type")
         for key in sources[1:]:
             check.forbidden(f"{where}.{key}", "may not specify more than 1 volume type")
-        _check_source(volume, where, check)
+        faults = len(check.causes)
+        if len(sources) == 1:
+            _check_source(volume, where, check)
         name = volume.get("name", "")
+        errors = label_errors(name) if name else []
         if not name:
             check.required(f"{where}.name")
-            continue
-        errors = label_errors(name)
-        if errors:
+        elif errors:
             check.all_invalid(f"{where}.name", name, errors)
         elif name in names:
             check.duplicate(f"{where}.name", name)
-        names.add(name)
+        if len(check.causes) == faults and len(sources) == 1:
+            names.add(name)
     return names

@@ -1,0 +1,53 @@
+"""The write under admission. Shared by all plugins; made by the registry."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from itbench.core.ids import Ids
+from itbench.kube.client import Obj
+from itbench.kube.resources import Resource, ResourceTable
+from itbench.kube.store import Store
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+@dataclass(slots=True)
+class Write:
+    """One write on its way into the store. Plugins change `object` in place or raise `ApiError`.
+
+    Attributes:
+        object: the new state in the stored version (for DELETE the state that goes).
+        old: the state before, None on create.
+    """
+
+    store: Store
+    table: ResourceTable
+    ids: Ids
+    resource: Resource
+    operation: Operation
+    object: Obj
+    old: Obj | None = None
+    subresource: str = ""
+    namespace: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The resource's key in the store."""
+        return self.resource.storage
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str(self.object["metadata"].get("name", ""))
+
+    def new_pod(self) -> bool:
+        """Whether a pod is being created."""
+        return self.key == "pods" and self.operation == "CREATE" and not self.subresource
+
+
+Plugin = Callable[[Write], None]
