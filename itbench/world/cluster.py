@@ -48,6 +48,8 @@ class Cluster:
         self.net = Net(self.objects, self._listening)
         self.health: serving.Health = lambda workload, operation: 1.0
         self.memory: dict[str, float] = {}
+        self.touched = True
+        """Something that the flow depends on may have changed; the estate resets it."""
 
     @property
     def now(self) -> float:
@@ -61,19 +63,21 @@ class Cluster:
     def step(self, now: float) -> list[Change]:
         """Everything that is due at `now`, controllers and kubelets in turn until both rest; returns what changed."""
         seen: list[Change] = []
+        self.nodes.renew(now)
         for _ in range(MAX_ROUNDS):
             self.plane.run(now)
             changes = self.objects.update()
             seen += changes
             self.kubelets.observe(changes, now)
             worked = self.kubelets.run(now)
+            self.touched = self.touched or worked
             if not worked and not changes and self.plane.due() > now:
                 return seen
         raise RuntimeError(f"cluster {self.plane.name} does not come to rest at {now}")
 
     def due(self) -> float:
         """World second of the next thing to do."""
-        return min(self.plane.due(), self.kubelets.due())
+        return min(self.plane.due(), self.kubelets.due(), self.nodes.renew_at)
 
     # ---- lookups
 
@@ -140,6 +144,7 @@ class Cluster:
             if flags and flags.editor and workload == flags.service and container.name == flags.editor.container:
                 spec = specs_of(obj)[container.name]
                 path = self._flag_file(obj, spec)
+                self.touch()
                 return serving.edit_flags(
                     flags.model_copy(update={"file": path}), Tree(obj, spec, pod, container, {}), request
                 )
@@ -188,6 +193,11 @@ class Cluster:
         return Inside(self, pod, container, obj)
 
     # ---- Prober
+
+    def touch(self) -> None:
+        """Files or processes changed outside of any API write."""
+        self.touched = True
+        self.kubelets.wake_probes()
 
     def check(self, pod: PodState, container: ContainerState, obj: Obj, spec: Obj, probe: Obj) -> str:
         """Empty when a probe succeeds, else the kubelet's text."""

@@ -61,6 +61,9 @@ class House(Protocol):
     def memory_of(self, pod: PodState, container: ContainerState) -> float:
         """Resident MiB of a container."""
 
+    def touch(self) -> None:
+        """A file was changed."""
+
 
 def has_command(image: Image | None, command: str) -> bool:
     """Whether an image brings a command: its flavour's usual set, and what its family is known for."""
@@ -108,10 +111,12 @@ class Inside:
         locked = (self._spec.get("securityContext") or {}).get("readOnlyRootFilesystem")
         if locked and not self._tree.is_mounted(path):
             return "Read-only file system"
+        self._house.touch()
         return self._tree.write(path, text)
 
     def remove(self, path: str) -> bool:
         """Remove a file."""
+        self._house.touch()
         return self._tree.remove(path)
 
     def entries(self, path: str) -> list[str] | None:

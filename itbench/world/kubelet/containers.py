@@ -30,6 +30,7 @@ class Node(Protocol):
     registry: Registry
     objects: Objects
     prober: probes.Prober
+    now: float
 
     def event(self, pod: PodState, obj: Obj, kind: str, reason: str, message: str, container: ContainerState) -> None:
         """Write an event about a container."""
@@ -195,7 +196,9 @@ class Care:
     # ---- run and end
 
     def _next(self, pod: PodState, c: ContainerState) -> float:
-        return min(c.exit_at, c.recheck_at, probes.due(c))
+        # The moment at which it begins to listen is an event too: traffic may flow from then on.
+        opens = c.serves_at if c.serves_at > self.node.now else inf
+        return min(c.exit_at, c.recheck_at, opens, probes.due(c))
 
     def _running(self, pod: PodState, obj: Obj, c: ContainerState, spec: Obj, now: float) -> None:
         if c.exit_at <= now:

@@ -138,7 +138,7 @@ class Kubelets:
 
     def busy(self) -> bool:
         """Whether a pod is on its way to running or gone (waiting out a back-off is rest, not work)."""
-        return any(_moving(pod) for pod in self.pods.values())
+        return any(_moving(pod, self.now) for pod in self.pods.values())
 
     def wake_probes(self) -> None:
         """Something in the model changed that probes may see."""
@@ -286,12 +286,24 @@ class Kubelets:
                 raise ItbenchError(f"kubelet cannot write pod {pod.namespace}/{pod.name}", seen=str(error)) from error
         pod.written = status
 
-    def kill_for_memory(self, pod: PodState, container: ContainerState, now: float) -> None:
-        """The kernel killed a container that went over its memory limit."""
+    def kill_container(self, pod: PodState, container: ContainerState, now: float, code: int, reason: str) -> None:
+        """A container dies from outside: `OOMKilled` by the kernel, `Error` by a signal."""
         obj = self._object(pod)
         if obj is not None:
-            self.care.kill(pod, obj, container, now, 137, "OOMKilled")
+            self.care.kill(pod, obj, container, now, code, reason)
             pod.until = now
+
+    def freeze(self, pod: PodState, until: float, now: float) -> None:
+        """The pod's processes do not run until then (its image is swapped for one that does nothing), then start anew."""
+        obj = self._object(pod)
+        if obj is None:
+            return
+        thawing = until <= now and pod.frozen_until > now
+        pod.frozen_until = until
+        for container in pod.containers.values():
+            if thawing or (container.running and until > now):
+                self.care.kill(pod, obj, container, now, 137, "Error")
+        pod.until = now
 
     # ---- checkpoints
 
@@ -339,10 +351,12 @@ def _accept(obj: Obj, node: str, now: float) -> PodState:
     return pod
 
 
-def _moving(pod: PodState) -> bool:
+def _moving(pod: PodState, now: float) -> bool:
     if pod.stage in ("sandbox", "stopping") or (pod.stage == "volumes" and pod.mount_backoff_s < 1.0):
         return True
     for container in pod.containers.values():
+        if container.running and now < container.serves_at < inf:
+            return True
         if container.phase == "pulling" or (container.phase == "new" and pod.stage == "main"):
             return True
         if container.running and (

@@ -9,6 +9,7 @@ from itbench.kube.client import ApiError, Client, Obj
 CORES = 8
 MEMORY_KI = 32 * 1024 * 1024
 LEASE_S = 40
+RENEW_S = 10.0
 VERSION = "v1.34.4"
 CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -29,6 +30,7 @@ class Nodes:
 
     def __init__(self, client: Client, ids: Ids, names: list[str]) -> None:
         self.client, self.ids, self.names = client, ids, names
+        self.renew_at = 0.0
 
     def owns(self, node: str) -> bool:
         """Whether one of our kubelets runs there."""
@@ -65,22 +67,26 @@ class Nodes:
             if error.code not in (404, 409):
                 raise
 
-    def renew(self, now: float) -> None:
-        """Show that the nodes live."""
+    def renew(self, now: float) -> bool:
+        """Show that the nodes live, every ten seconds; returns whether it did."""
+        if now < self.renew_at:
+            return False
+        self.renew_at = RENEW_S * (now // RENEW_S + 1)
         for name in self.names:
             try:
                 self.client.patch("leases.coordination.k8s.io", name, "kube-node-lease", {"spec": _lease(name, now)})
             except ApiError as error:
                 if error.code != 404:
                     raise
+        return True
 
     def save(self) -> dict[str, Any]:
         """State as plain data."""
-        return {"names": list(self.names)}
+        return {"names": list(self.names), "renew_at": self.renew_at}
 
     def restore(self, data: dict[str, Any]) -> None:
         """Go on from what `save` gave."""
-        self.names = list(data["names"])
+        self.names, self.renew_at = list(data["names"]), data["renew_at"]
 
 
 def _lease(name: str, now: float) -> Obj:
