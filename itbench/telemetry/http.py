@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import isinf, isnan
 from typing import Any
 
@@ -279,9 +280,8 @@ def show_exponent(value: float) -> str:
     """A number as alerts carry it: `1e+00`."""
     if isnan(value) or isinf(value):
         return format_float(value)
-    digits = repr(float(value))
-    mantissa, exponent = f"{value:.{max(0, len(digits.strip('-0.').replace('.', '').split('e')[0]) - 1)}e}".split("e")
-    return f"{mantissa}e{exponent}"
+    digits = len(Decimal(repr(float(value))).normalize().as_tuple().digits)
+    return f"{value:.{digits - 1}e}"
 
 
 Handler = Callable[[Params, web.Request], Awaitable[web.Response]]

@@ -6,6 +6,7 @@ Control structures (`if`, `range`, `with`) and queries are refused with the erro
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from math import isinf, isnan
 from typing import Any
 
@@ -25,13 +26,14 @@ class TemplateError(ValueError):
 
 
 def show_float(value: float) -> str:
-    """A number as Go prints it: exponents below 1e-4 and from 1e21 on."""
-    if value and not isnan(value) and not isinf(value) and not 1e-4 <= abs(value) < 1e21:
-        mantissa, exponent = f"{value:.17e}".split("e")
-        short = repr(float(value))
-        mantissa = short.split("e")[0].removesuffix(".0") if "e" in short else mantissa.rstrip("0").rstrip(".")
-        return f"{mantissa}e{exponent}"
-    return format_plain(value)
+    """A number as Go prints it: exponents below 1e-4 and from 1e6 on."""
+    if value == 0 or isnan(value) or isinf(value) or 1e-4 <= abs(value) < 1e6:
+        return format_plain(value)
+    number = Decimal(repr(value)).normalize()
+    sign, digits, _ = number.as_tuple()
+    mantissa = str(digits[0]) + ("." + "".join(map(str, digits[1:])) if len(digits) > 1 else "")
+    exponent = number.adjusted()
+    return f"{'-' if sign else ''}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
 def _four(value: float) -> str:
@@ -213,7 +215,7 @@ class _Pipeline:
             return token[1:-1]
         if re.fullmatch(r"-?\d+", token):
             return int(token)
-        if re.fullmatch(r"-?\d*\.\d+", token):
+        if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", token):
             return float(token)
         return self._variable(token)
 
