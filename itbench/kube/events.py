@@ -170,7 +170,9 @@ class SeriesRecorder:
     ) -> None:
         """Say something about an object; repetitions within six minutes only mark the first one as a series."""
         ref = reference(obj)
-        key = f"{_subject(ref)}|{kind}|{reason}|{action}|{related and _subject(reference(related))}"
+        # The resource version belongs to the key: after a status write the same sentence is a new event, as on a real cluster.
+        version = ref.get("resourceVersion", "")
+        key = f"{_subject(ref)}|{version}|{kind}|{reason}|{action}|{related and _subject(reference(related))}"
         entry = self._series.get(key)
         if entry is not None and now - entry[2] <= SERIES_END_S:
             _remember(self._series, key, [entry[0], entry[1] + 1, now])

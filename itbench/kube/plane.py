@@ -64,8 +64,8 @@ class ControlPlane:
             client, rows, lambda: self.store.revision, cache=Cache(), listeners=[self._scheduler.nodes.apply]
         )
 
-    def _pod_metrics(self, namespace: str) -> list[Obj]:
-        return self.metrics(namespace) if self.metrics is not None else []
+    def _pod_metrics(self, namespace: str) -> list[Obj] | None:
+        return self.metrics(namespace) if self.metrics is not None else None
 
     def _bootstrap(self) -> None:
         client = self.client("kube-apiserver")

@@ -11,8 +11,8 @@ from itbench.kube.controllers.cache import Cache, Key
 from itbench.kube.controllers.selectors import matches
 from itbench.kube.events import Recorder
 
-MetricsSource = Callable[[str], Objs]
-"""Namespace -> metrics.k8s.io PodMetrics objects; what the horizontal autoscaler asks."""
+MetricsSource = Callable[[str], Objs | None]
+"""Namespace -> metrics.k8s.io PodMetrics objects (None: no such API); what the horizontal autoscaler asks."""
 
 
 @dataclass(slots=True)

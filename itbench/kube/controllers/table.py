@@ -1,6 +1,25 @@
 """All controllers, in the order in which a change wakes them. Called by `kube.plane`."""
 
-from itbench.kube.controllers import deployment, endpoints, garbage, namespaces, replicaset, serviceaccounts
+from itbench.kube.controllers import (
+    aggregation,
+    cronjob,
+    daemonset,
+    deployment,
+    disruption,
+    endpoints,
+    eviction,
+    expiry,
+    garbage,
+    hpa,
+    job,
+    namespaces,
+    nodelifecycle,
+    quota,
+    replicaset,
+    serviceaccounts,
+    statefulset,
+    volumes,
+)
 from itbench.kube.controllers.base import Controller, MetricsSource
 
 
@@ -15,9 +34,23 @@ def controllers(metrics: MetricsSource) -> list[Controller]:
         serviceaccounts.ROOT_CA,
         deployment.CONTROLLER,
         replicaset.CONTROLLER,
+        statefulset.CONTROLLER,
+        daemonset.CONTROLLER,
+        job.CONTROLLER,
+        cronjob.CONTROLLER,
         endpoints.SLICE_CONTROLLER,
         endpoints.ENDPOINTS_CONTROLLER,
         endpoints.MIRROR_CONTROLLER,
         garbage.CONTROLLER,
         namespaces.CONTROLLER,
+        nodelifecycle.CONTROLLER,
+        eviction.TAINTS,
+        eviction.POD_GC,
+        disruption.CONTROLLER,
+        hpa.controller(metrics),
+        quota.CONTROLLER,
+        volumes.CONTROLLER,
+        aggregation.CONTROLLER,
+        expiry.EVENTS,
+        expiry.FINISHED_JOBS,
     ]
