@@ -1,4 +1,4 @@
-"""Speed of PromQL: milliseconds per range query of 100 series x 240 points, and microseconds per scrape. Run: python -m benchmarks promql"""
+"""Speed of PromQL: milliseconds per range query of 100 series x 240 points. Run: python -m benchmarks promql"""
 
 import statistics
 import time

@@ -1,5 +1,7 @@
 """Query results as the JSON that Prometheus sends; called by the HTTP API and by agents' tools."""
 
+from operator import add
+
 import numpy as np
 import orjson
 
@@ -10,15 +12,11 @@ from itbench.telemetry.promql.values import Result, Series, format_float
 
 def format_floats(values: Floats) -> list[str]:
     """As `format_float`, for many numbers."""
-    texts = []
-    for text, value in zip(map(repr, values.tolist()), values.tolist(), strict=True):
-        if text.endswith(".0"):
-            texts.append(text[:-2])
-        elif "e" in text or "n" in text:
-            texts.append(format_float(value))
-        else:
-            texts.append(text)
-    return texts
+    blob = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+    if b"e" in blob or b"u" in blob:  # exponents, and null for what is no number
+        return [format_float(value) for value in values.tolist()]
+    texts = (blob + b",").replace(b".0,", b",").decode().split(",")
+    return texts[:-1] if len(values) else []
 
 
 def format_times(t: Floats, epoch_s: float) -> list[str]:
@@ -32,9 +30,20 @@ def _metric(labels: Labels) -> bytes:
     return orjson.dumps(dict(labels))
 
 
-def _points(series: Series, epoch_s: float) -> list[str]:
-    times, values = format_times(series.t, epoch_s), format_floats(series.v)
-    return [f'[{t},"{v}"]' for t, v in zip(times, values, strict=True)]
+class _Points:
+    """Samples as `[t,"v"]`; series that share their times share the texts of those."""
+
+    def __init__(self, epoch_s: float) -> None:
+        self._epoch_s = epoch_s
+        self._times: Floats | None = None
+        self._heads: list[str] = []
+
+    def text(self, series: Series) -> str:
+        """All samples of a series, separated by commas."""
+        if self._times is not series.t:
+            self._times = series.t
+            self._heads = [f'[{t},"' for t in format_times(series.t, self._epoch_s)]
+        return '"],'.join(map(add, self._heads, format_floats(series.v))) + '"]'
 
 
 def encode_result(result: Result, epoch_s: float) -> bytes:
@@ -48,12 +57,12 @@ def encode_result(result: Result, epoch_s: float) -> bytes:
         (time,) = format_times(np.array([result.at]), epoch_s)
         body = b"[" + time.encode() + b"," + orjson.dumps(result.text) + b"]"
     elif result.kind == "scalar":
-        body = _points(result.series[0], epoch_s)[0].encode()
+        body = _Points(epoch_s).text(result.series[0]).encode()
     else:
         key = b"value" if result.kind == "vector" else b"values"
-        items = []
+        items, texts = [], _Points(epoch_s)
         for series in result.series:
-            points = ",".join(_points(series, epoch_s)).encode()
+            points = texts.text(series).encode()
             if result.kind == "matrix":
                 points = b"[" + points + b"]"
             items.append(b'{"metric":' + _metric(series.labels) + b',"' + key + b'":' + points + b"}")
