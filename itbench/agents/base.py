@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from itbench.core.documents.scenario import Entry
 from itbench.core.documents.task import Submission, Task
+from itbench.core.errors import ItbenchError
 from itbench.tools.registry import Toolbox, Tools
 
 POLL_S = 0.25
@@ -147,7 +148,7 @@ class InProcess:
         error = job.exception()
         if error is None:
             return concluded(hand, "in-process", detail=job.result())
-        if not isinstance(error, Exception):
+        if isinstance(error, ItbenchError) or not isinstance(error, Exception):
             raise error
         text = str(error) if isinstance(error, AgentFailed) else f"{type(error).__name__}: {error}"
         return concluded(hand, "in-process", cause="agent_crash", detail=text)
