@@ -3,6 +3,8 @@
 The result is a private copy, so the registry decodes instead of copying. Used by the registry for every body and patched object.
 """
 
+import base64
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,7 +116,8 @@ def _go_name(node: Node, field: str = "") -> str:
 class _Decoder:
     """One walk over one body."""
 
-    def __init__(self) -> None:
+    def __init__(self, raw: bool) -> None:
+        self.raw = raw
         self.unknown: list[str] = []
 
     def fail(self, value: Any, node: Node, owner: str, path: str) -> WrongType:
@@ -128,6 +131,8 @@ class _Decoder:
         kind = node.kind
         if kind == "string":
             if type(value) is str:
+                if node.format == "byte":
+                    _check_base64(value)
                 return value
         elif kind == "struct":
             if type(value) is dict:
@@ -160,7 +165,7 @@ class _Decoder:
                 text = str(value)
                 if not is_quantity(text):
                     raise WrongType(QUANTITY_ERROR)
-                return canonical(text)
+                return text if self.raw else canonical(text)
         elif kind == "intorstring":
             if type(value) in (int, str):
                 return value
@@ -184,8 +189,10 @@ class _Decoder:
             if raw is None:
                 continue
             found = self.value(raw, child, owner, where)
-            if (found or _kept(key, found, child)) or key in required:
+            if found or self.raw or key in required or _kept(key, found, child):
                 out[key] = found
+        if self.raw:
+            return out
         for key in node.filled:
             if key not in out:
                 out[key] = self.struct({}, node.child(key), "")  # type: ignore[arg-type]
@@ -210,6 +217,21 @@ class _Decoder:
         }
 
 
+_BASE64 = re.compile("[A-Za-z0-9+/\\s]*")
+
+
+def _check_base64(text: str) -> None:
+    match = _BASE64.match(text)
+    end = match.end() if match else 0
+    rest = text[end:].rstrip("=\n")
+    if rest:
+        raise WrongType(f"illegal base64 data at input byte {end}")
+    try:
+        base64.b64decode(text)
+    except ValueError:
+        raise WrongType(f"illegal base64 data at input byte {len(text) - len(text) % 4}") from None
+
+
 def _zero(node: Node) -> Any:
     return {"string": "", "struct": {}, "map": {}, "list": [], "integer": 0, "boolean": False}.get(node.kind)
 
@@ -226,6 +248,24 @@ def _kept(key: str, value: Any, node: Node) -> bool:
     return True
 
 
+_UNMARSHAL = re.compile(r"json: cannot unmarshal (\w+) into Go (?:struct field \S+ |value )of type (\S+)")
+
+
+def converter_text(why: str) -> str:
+    """A type error in the words of the converter that strategic patches go through."""
+    match = _UNMARSHAL.fullmatch(why)
+    if match is None:
+        return why
+    found, wanted = match.groups()
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {found}"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {found}"
+    if wanted.startswith("v") and "." in wanted and found in ("object", "array"):
+        return f"unrecognized type: {wanted.rsplit('.', 1)[-1]}"
+    return f"unrecognized type: {wanted}"
+
+
 def clone(value: Any) -> Any:
     """A deep copy of plain JSON."""
     if type(value) is dict:
@@ -235,19 +275,20 @@ def clone(value: Any) -> Any:
     return value
 
 
-def decode(body: Obj, node: Node | None) -> Decoded:
+def decode(body: Obj, node: Node | None, *, raw: bool = False) -> Decoded:
     """Copy a body through its schema.
 
     Args:
         body: the object as it came.
         node: its schema; None keeps everything (custom kinds).
+        raw: keep values as they were sent: nothing filled in, dropped as zero or normalised (for apply configurations).
 
     Raises:
         ApiError: 400, a value has the wrong type.
     """
     if node is None:
         return Decoded(clone(body))
-    decoder = _Decoder()
+    decoder = _Decoder(raw)
     try:
         decoded = decoder.struct(body, node, "")
     except WrongType as error:

@@ -27,15 +27,15 @@ from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
 from itbench.kube import admission, deletion, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Write
-from itbench.kube.client import Obj
-from itbench.kube.decode import decode, handled_as
+from itbench.kube.client import ApiError, Obj
+from itbench.kube.decode import converter_text, decode, handled_as
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
 from itbench.kube.patch import managed
 from itbench.kube.patch.jsonpatch import apply_json_patch
 from itbench.kube.patch.merge import apply_merge_patch
-from itbench.kube.patch.strategic import apply_strategic_patch
+from itbench.kube.patch.strategic import apply_strategic_patch, go_map
 from itbench.kube.requests import DeleteOptions, Entries, ListQuery, Now, Options, Page, PatchBody, Result, Texts
 from itbench.kube.resources import Resource, ResourceTable, builtin_table
 from itbench.kube.selectors import predicate
@@ -185,9 +185,7 @@ class Registry:
         obj = self._decode(resource, body, options, warnings)
         self._place(resource, obj, namespace)
         if obj["metadata"].setdefault("name", name) != name:
-            raise status.bad_request(
-                f"the name of the object ({obj['metadata']['name']}) does not match the name on the URL ({name})"
-            )
+            raise _other_name(obj, name)
         old = self.get(resource, name, namespace)
         return self._change(resource, old, obj, options, subresource, warnings)
 
@@ -260,8 +258,11 @@ class Registry:
             return self._apply(resource, name, namespace, patch.value, options, subresource)
         old = self.get(resource, name, namespace)
         if subresource == "scale":
-            current = subresources.scale_of(resource, old.object)
-            return self._scale(resource, name, namespace, self._patched(None, current, patch), options)
+            scale = self._patched(None, subresources.scale_of(resource, old.object), patch)
+            why = subresources.scale_fault(scale)
+            if why:
+                raise status.bad_patch(orjson.dumps(scale).decode(), why)
+            return self._scale(resource, name, namespace, scale, options)
         if resource.custom and patch.kind == "strategic":
             raise status.unsupported_media_type(
                 ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
@@ -270,13 +271,43 @@ class Registry:
         current = versions.to_served(old.copy(), resource)
         revision = current["metadata"]["resourceVersion"]
         changed = self._patched(node, current, patch)
-        changed.setdefault("apiVersion", resource.api_version)
-        changed.setdefault("kind", resource.kind)
         warnings: list[str] = []
-        obj = self._decode(resource, changed, options, warnings)
+        obj = self._decode_patched(resource, changed, patch, options, warnings)
+        if obj["metadata"].get("name") != name:
+            raise _other_name(obj, name)
         if obj["metadata"].get("resourceVersion") == revision:
             del obj["metadata"]["resourceVersion"]
         return self._change(resource, old, obj, options, subresource, warnings)
+
+    def _decode_patched(
+        self, resource: Resource, changed: Obj, patch: PatchBody, options: Options, warnings: Texts
+    ) -> Obj:
+        """Like `_decode`, but what is wrong is blamed on the patch."""
+        changed.setdefault("apiVersion", resource.api_version)
+        changed.setdefault("kind", resource.kind)
+        try:
+            return self._decode(resource, changed, options, warnings)
+        except ApiError as error:
+            _, found, why = str(error).partition(f"cannot be handled as a {resource.kind}: ")
+            if not found:
+                raise
+            if patch.kind != "strategic":
+                raise status.bad_patch(orjson.dumps(changed).decode(), why) from None
+            raise status.bad_patch(go_map(patch.value), converter_text(why)) from None
+
+    def _decode_config(self, resource: Resource, config: Obj, name: str) -> Obj:
+        """An apply configuration as it was sent; unknown fields are always an error."""
+        try:
+            return self._decode(resource, config, Options(validation="Strict"), [], raw=True)
+        except ApiError as error:
+            _, found, path = str(error).partition('strict decoding error: unknown field "')
+            if not found:
+                raise
+            place = (config.get("metadata") or {}).get("namespace", "")
+            what = f"({place}/{name}; {resource.api_version}, Kind={resource.kind})"
+            path = path.split('"')[0]
+            text = f"failed to create typed patch object {what}: .{path}: field not declared in schema"
+            raise status.failure(500, "", text) from None
 
     def _patched(self, node: schema.Node | None, current: Obj, patch: PatchBody) -> Obj:
         value: Any = patch.value
@@ -306,9 +337,12 @@ class Registry:
             )
         if (config.get("metadata") or {}).get("managedFields"):
             raise status.bad_request("metadata.managedFields must be nil")
+        if not config.get("apiVersion") or not config.get("kind"):
+            group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+            raise status.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
         warnings: list[str] = []
         node = schema.of(resource.api_version, resource.kind)
-        sent = self._decode(resource, config, options, warnings, raw=True)
+        sent = self._decode_config(resource, config, name)
         writer = self._writer(resource, options, subresource)
         old = self.store.get(resource.storage, namespace, name)
         if old is None:
@@ -372,7 +406,7 @@ class Registry:
             )
         if not body.get("kind") or not body.get("apiVersion"):
             body = {**body, "kind": kind, "apiVersion": api_version}
-        decoded = decode(body, schema.of(resource.api_version, resource.kind))
+        decoded = decode(body, schema.of(resource.api_version, resource.kind), raw=raw)
         if decoded.unknown and options.validation != "Ignore":
             texts = [f'unknown field "{path}"' for path in decoded.unknown]
             if options.validation == "Strict":
@@ -438,7 +472,8 @@ class Registry:
         )
 
     def _writer(self, resource: Resource, options: Options, subresource: str) -> managed.Writer:
-        return managed.Writer(options.manager, resource.api_version, rfc3339(self.now()), subresource)
+        time = "" if subresource == "scale" else rfc3339(self.now())
+        return managed.Writer(options.manager, resource.api_version, time, subresource)
 
     def _own(
         self,
@@ -468,6 +503,11 @@ class Registry:
             metadata["managedFields"] = entries
         else:
             metadata.pop("managedFields", None)
+
+
+def _other_name(obj: Obj, name: str) -> ApiError:
+    other = obj["metadata"].get("name", "")
+    return status.bad_request(f"the name of the object ({other}) does not match the name on the URL ({name})")
 
 
 def _write_token(revision: int, last: Entry) -> str:

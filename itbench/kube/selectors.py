@@ -145,9 +145,22 @@ def from_object(selector: Obj | None) -> Selector | None:
 
 
 def matches(selector: Obj | None, labels: Labels | None) -> bool:
-    """Whether a `LabelSelector` object selects a label set (null selects nothing, empty everything)."""
-    parsed = from_object(selector)
+    """Whether a `LabelSelector` object selects a label set (null and malformed ones select nothing, empty everything)."""
+    try:
+        parsed = from_object(selector)
+    except KeyError:
+        return False
     return parsed is not None and parsed.matches(labels)
+
+
+def is_valid(selector: Obj) -> bool:
+    """Whether a `LabelSelector` object's operators are known and have the values they need."""
+    rows = selector.get("matchExpressions") or ()
+    return all(
+        row.get("operator") in ("In", "NotIn", "Exists", "DoesNotExist")
+        and bool(row.get("values")) == (row["operator"] in ("In", "NotIn"))
+        for row in rows
+    )
 
 
 def format_selector(selector: Obj | None) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.resources import Resource
 
@@ -62,8 +64,9 @@ def failure(
         "metadata": {},
         "status": "Failure",
         "message": message,
-        "reason": reason,
     }
+    if reason:
+        status["reason"] = reason
     if details or problem is not None:
         status["details"] = details
     status["code"] = code
@@ -127,11 +130,21 @@ def method_not_allowed(message: str, problem: Problem | None = None) -> ApiError
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422 with one cause per faulty field."""
-    unique = list(dict.fromkeys(causes))
-    lines = [cause.line() for cause in unique]
+    lines = list(dict.fromkeys(cause.line() for cause in causes))
     text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
     title = f"{kind}.{group}" if group else kind
-    return failure(422, "Invalid", f'{title} "{name}" is invalid: {text}', Problem(name, group, kind), unique)
+    return failure(422, "Invalid", f'{title} "{name}" is invalid: {text}', Problem(name, group, kind), causes)
+
+
+def bad_patch(shown: str, why: str) -> ApiError:
+    """422 of a patch whose outcome is not an object of its kind.
+
+    Args:
+        shown: what is blamed: the patch in Go's notation, or the patched object as JSON.
+        why: the decoder's words.
+    """
+    cause = Cause("FieldValueInvalid", "patch", f"Invalid value: {orjson.dumps(shown).decode()}: {why}")
+    return failure(422, "Invalid", f' "" is invalid: {cause.line()}', Problem(), [cause])
 
 
 def unprocessable(message: str) -> ApiError:

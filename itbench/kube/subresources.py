@@ -163,11 +163,9 @@ def scaled(resource: Resource, old: Entry, body: Any) -> Obj:
     obj = old.copy()
     spec = body.get("spec") or {} if isinstance(body, dict) else {}
     replicas = spec.get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise status.bad_request(
-            f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal {_json(replicas)} '
-            "into Go struct field ScaleSpec.spec.replicas of type int32"
-        )
+    why = scale_fault(body)
+    if why:
+        raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
     check = Check()
     check.non_negative("spec.replicas", replicas)
     if check:
@@ -178,6 +176,15 @@ def scaled(resource: Resource, old: Entry, body: Any) -> Obj:
     if metadata.get("resourceVersion"):
         obj["metadata"]["resourceVersion"] = metadata["resourceVersion"]
     return obj
+
+
+def scale_fault(body: Any) -> str:
+    """What is wrong with the types of a Scale body, in the decoder's words."""
+    spec = body.get("spec") or {} if isinstance(body, dict) else {}
+    replicas = spec.get("replicas", 0)
+    if isinstance(replicas, int) and not isinstance(replicas, bool):
+        return ""
+    return f"json: cannot unmarshal {_json(replicas)} into Go struct field ScaleSpec.spec.replicas of type int32"
 
 
 def _json(value: Any) -> str:

@@ -46,7 +46,10 @@ def _check_fixed(write: Write, address: str, taken: set[str]) -> None:
         return
     field, value = "spec.clusterIPs", [address]
     if not inside:
-        text = f"failed to allocate IP {address}: the provided network does not match the current range"
+        text = (
+            f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
+            f"The range of valid IPs is {RANGE}"
+        )
         raise _invalid(write, field, value, text)
     if address in taken:
         raise _invalid(write, field, value, f"failed to allocate IP {address}: provided IP is already allocated")

@@ -5,7 +5,7 @@ from zoneinfo import available_timezones
 
 from itbench.kube.client import Obj
 from itbench.kube.kinds.base import Behaviour
-from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.check import Check, printed
 from itbench.kube.kinds.pods import check_template, default_template
 from itbench.kube.names import too_long
 from itbench.kube.selectors import matches
@@ -31,8 +31,6 @@ def _default_job(obj: Obj) -> None:
     if "podFailurePolicy" in spec:
         spec.setdefault("podReplacementPolicy", "Failed")
     spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
-    if not spec.get("manualSelector"):
-        spec.pop("manualSelector", None)
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if labels and not obj["metadata"].get("labels"):
         obj["metadata"]["labels"] = dict(labels)
@@ -46,30 +44,25 @@ def _prepare_job(new: Obj, old: Obj | None) -> None:
     uid, name = new["metadata"]["uid"], new["metadata"].get("name", "")
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
-    own = dict(labels)
     for key, value in (("job-name", name), ("controller-uid", uid)):
         labels[key] = value
         labels[_PREFIX + key] = value
     spec["selector"] = {"matchLabels": {_PREFIX + "controller-uid": uid}}
-    if own and not new["metadata"].get("labels"):
-        new["metadata"]["labels"] = {**labels}
+    new["metadata"]["labels"] = {**(new["metadata"].get("labels") or {}), **labels}
 
 
 def _check_job_spec(spec: Obj, field: str, check: Check, *, template_only: bool = False) -> None:
     for key in ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         check.non_negative(f"{field}.{key}", spec.get(key))
-    check_template(spec.get("template") or {}, f"{field}.template", check)
-    policy = (spec.get("template") or {}).get("spec", {}).get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        if policy == "Always":
-            check.unsupported(f"{field}.template.spec.restartPolicy", policy, ("Never", "OnFailure"))
-        else:
-            check.required(f"{field}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
     mode = spec.get("completionMode")
     if not template_only or mode is not None:
         check.one_of(f"{field}.completionMode", mode, ("NonIndexed", "Indexed"), required=not template_only)
     if mode == "Indexed" and spec.get("completions") is None:
         check.required(f"{field}.completions", "when completion mode is Indexed")
+    check_template(spec.get("template") or {}, f"{field}.template", check)
+    policy = (spec.get("template") or {}).get("spec", {}).get("restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        check.required(f"{field}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
 
 
 def _check_job(obj: Obj, check: Check) -> None:
@@ -131,7 +124,14 @@ def _schedule_error(text: str) -> str:
     count = len(text.split())
     if count != 5:
         return f"expected exactly 5 fields, found {count}: {_fields(text)}"
-    return "failed to parse the schedule"
+    for row, (low, high) in zip(text.split(), _CRON_RANGES, strict=True):
+        for number in re.findall(r"\d+", row.split("/")[0]):
+            if int(number) > high:
+                return f"end of range ({int(number)}) above maximum ({high}): {row}"
+            if int(number) < low:
+                return f"beginning of range ({int(number)}) below minimum ({low}): {row}"
+    row = next(row for row, span in zip(text.split(), _CRON_RANGES, strict=True) if not _cron_field(row, *span))
+    return f"failed to parse int from {row}: strconv.Atoi: parsing {printed(row)}: invalid syntax"
 
 
 def _fields(text: str) -> str:
@@ -149,12 +149,12 @@ def _check_cronjob(obj: Obj, check: Check) -> None:
         check.invalid("spec.schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
     elif not schedule_is_valid(schedule):
         check.invalid("spec.schedule", schedule, _schedule_error(schedule))
-    check.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
-    for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        check.non_negative(f"spec.{key}", spec.get(key))
     zone = spec.get("timeZone")
     if zone is not None and zone not in available_timezones():
         check.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
+    check.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        check.non_negative(f"spec.{key}", spec.get(key))
     _check_job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", check, template_only=True)
 
 

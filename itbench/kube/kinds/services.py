@@ -35,8 +35,6 @@ def _default_service(obj: Obj) -> None:
     spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
-    else:
-        spec.pop("externalTrafficPolicy", None)
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     else:
@@ -64,6 +62,8 @@ def _prepare_service(new: Obj, old: Obj | None) -> None:
 
 
 def _keep_node_ports(spec: Obj, before: Obj, kind: str) -> None:
+    if kind == "ClusterIP" and spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+        spec.pop("externalTrafficPolicy", None)
     had = before.get("type") in ("NodePort", "LoadBalancer")
     known = {(row.get("protocol", "TCP"), row.get("port")): row.get("nodePort") for row in before.get("ports", ())}
     for port in spec.get("ports", ()):
@@ -97,8 +97,8 @@ def _check_service_ports(spec: Obj, check: Check) -> None:
     for index, port in enumerate(ports):
         key = (port.get("protocol"), port.get("port"))
         if key in seen:
-            rows = {"protocol": port.get("protocol"), "port": port.get("port")}
-            check.duplicate(f"spec.ports[{index}]", rows)
+            rows = {"Name": "", "Protocol": port.get("protocol"), "AppProtocol": None, "Port": port.get("port")}
+            check.duplicate(f"spec.ports[{index}]", {**rows, "TargetPort": 0, "NodePort": 0})
         seen.add(key)
 
 
@@ -122,6 +122,10 @@ def _check_service(obj: Obj, check: Check) -> None:
     address = spec.get("clusterIP", "")
     if address not in ("", "None") and kind != "ExternalName" and not _is_address(address):
         check.invalid("spec.clusterIPs[0]", address, _ADDRESS_TEXT)
+    outside = kind in ("NodePort", "LoadBalancer") or bool(spec.get("externalIPs"))
+    if spec.get("externalTrafficPolicy") and not outside:
+        value = spec["externalTrafficPolicy"]
+        check.invalid("spec.externalTrafficPolicy", value, "may only be set for externally-accessible services")
     for key, values in (
         ("externalTrafficPolicy", ("Cluster", "Local")),
         ("internalTrafficPolicy", ("Cluster", "Local")),

@@ -7,9 +7,10 @@ from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.pods import check_template, default_template
-from itbench.kube.selectors import matches
+from itbench.kube.selectors import is_valid, matches
 
 _QUARTER = "25%"
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _MISMATCH = "`selector` does not match template `labels`"
 
 # -- defaults ------------------------------------------------------------------------------------------------------------
@@ -36,14 +37,13 @@ def _default_deployment(obj: Obj) -> None:
 def _default_replicaset(obj: Obj) -> None:
     spec = _spec(obj)
     spec.setdefault("replicas", 1)
-    labels = (spec["template"].get("metadata") or {}).get("labels")
-    if labels and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(labels)
 
 
 def _default_controller(obj: Obj) -> None:
     _default_replicaset(obj)
     labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
     if labels and not obj["spec"].get("selector"):
         obj["spec"]["selector"] = dict(labels)
 
@@ -67,6 +67,10 @@ def _default_statefulset(obj: Obj) -> None:
         claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
+def _prepare_statefulset(new: Obj, old: Obj | None) -> None:
+    new["spec"].setdefault("serviceName", "")
+
+
 def _default_daemonset(obj: Obj) -> None:
     spec = _spec(obj)
     spec.setdefault("revisionHistoryLimit", 10)
@@ -76,6 +80,18 @@ def _default_daemonset(obj: Obj) -> None:
         rolling = strategy.setdefault("rollingUpdate", {})
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
+    annotations = obj["metadata"].setdefault("annotations", {})
+    annotations.setdefault(_TEMPLATE_GENERATION, "1")
+
+
+def _prepare_daemonset(new: Obj, old: Obj | None) -> None:
+    annotations = new["metadata"].setdefault("annotations", {})
+    if old is None:
+        annotations[_TEMPLATE_GENERATION] = "1"
+        return
+    before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
+    changed = new["spec"]["template"] != old["spec"]["template"]
+    annotations[_TEMPLATE_GENERATION] = str(int(before) + 1) if changed else before
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------------
@@ -123,7 +139,9 @@ def _check_rolling(rolling: Obj, field: str, check: Check) -> None:
 def _check_labels_match(spec: Obj, check: Check) -> None:
     selector = spec.get("selector")
     labels = (spec.get("template", {}).get("metadata") or {}).get("labels")
-    if selector and not matches(selector, labels):
+    if selector is not None and not is_valid(selector):
+        check.invalid("spec.selector", selector, "invalid label selector")
+    elif selector is None or (not matches(selector, labels)):
         check.invalid("spec.template.metadata.labels", labels, _MISMATCH)
 
 
@@ -177,7 +195,8 @@ def _check_strategy(strategy: Obj, check: Check) -> None:
         else:
             _check_rolling(strategy["rollingUpdate"], "spec.strategy.rollingUpdate", check)
     else:
-        check.unsupported("spec.strategy.type", kind, ("Recreate", "RollingUpdate"))
+        shown = {"Type": kind, "RollingUpdate": strategy.get("rollingUpdate")}
+        check.unsupported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
 
 
 def _check_replicaset(obj: Obj, check: Check) -> None:
@@ -208,15 +227,17 @@ def _check_controller(obj: Obj, check: Check) -> None:
 
 def _check_statefulset(obj: Obj, check: Check) -> None:
     spec = obj["spec"]
-    check.one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
+    policy = spec.get("podManagementPolicy")
+    if policy not in ("OrderedReady", "Parallel"):
+        check.invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
     strategy = spec.get("updateStrategy") or {}
-    check.one_of("spec.updateStrategy", strategy.get("type"), ("RollingUpdate", "OnDelete"))
-    if strategy.get("type") == "OnDelete" and "rollingUpdate" in strategy:
-        check.invalid(
-            "spec.updateStrategy.rollingUpdate",
-            strategy["rollingUpdate"],
-            "only allowed for updateStrategy 'RollingUpdate'",
-        )
+    if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
+        shown = {"Type": strategy.get("type"), "RollingUpdate": strategy.get("rollingUpdate")}
+        check.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") == "OnDelete" and rolling is not None:
+        shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
+        check.invalid("spec.updateStrategy.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
     check.non_negative(
         "spec.updateStrategy.rollingUpdate.partition", (strategy.get("rollingUpdate") or {}).get("partition")
     )
@@ -245,10 +266,7 @@ def _check_statefulset(obj: Obj, check: Check) -> None:
 
 def _check_daemonset(obj: Obj, check: Check) -> None:
     spec = obj["spec"]
-    if spec.get("selector") is None:
-        check.required("spec.selector")
-    else:
-        check_label_selector(spec["selector"], "spec.selector", check)
+    check_label_selector(spec.get("selector"), "spec.selector", check)
     _check_labels_match(spec, check)
     _empty_selector(spec.get("selector"), "daemonset", check)
     check_template(spec["template"], "spec.template", check)
@@ -302,11 +320,16 @@ REPLICASET = Behaviour(
 )
 STATEFULSET = Behaviour(
     default=_default_statefulset,
+    prepare=_prepare_statefulset,
     validate=_check_statefulset,
     validate_update=_check_statefulset_update,
     generation=True,
 )
 DAEMONSET = Behaviour(
-    default=_default_daemonset, validate=_check_daemonset, validate_update=_check_same_selector, generation=True
+    default=_default_daemonset,
+    prepare=_prepare_daemonset,
+    validate=_check_daemonset,
+    validate_update=_check_same_selector,
+    generation=True,
 )
 CONTROLLER = Behaviour(default=_default_controller, validate=_check_controller, generation=True)

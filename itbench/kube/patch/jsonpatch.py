@@ -105,7 +105,7 @@ def _step(document: Any, row: Any) -> Any:
         if op == "move":
             document = _remove(document, source)
         return _add(document, parts, clone(value) if op == "copy" else value)
-    raise bad_request(f"Unexpected kind: {op}")
+    raise PatchFailed(str(op))
 
 
 def apply_json_patch(document: Any, patch: Any) -> Any:
@@ -115,7 +115,9 @@ def apply_json_patch(document: Any, patch: Any) -> Any:
         ApiError: 400 when the patch is no list of operations; 422 when a path is missing or a test fails.
     """
     if not isinstance(patch, list) or not all(isinstance(row, dict) for row in patch):
-        raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        )
     try:
         for row in patch:
             document = _step(document, row)

@@ -30,7 +30,7 @@ Entries = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, through what, and when (RFC 3339)."""
+    """Who writes, through what, and when (RFC 3339; empty: the entry carries no time, as for scale)."""
 
     manager: str
     api_version: str
@@ -52,7 +52,7 @@ def _entry(writer: Writer, operation: str, fields: Fields) -> Obj:
         "manager": writer.manager,
         "operation": operation,
         "apiVersion": writer.api_version,
-        "time": writer.time,
+        **({"time": writer.time} if writer.time else {}),
         "fieldsType": "FieldsV1",
         "fieldsV1": ordered(fields),
     }
@@ -70,7 +70,12 @@ def _sort(entries: Entries) -> Entries:
 
 
 def record_update(entries: Entries, old: Obj, new: Obj, node: Node | None, writer: Writer) -> Entries:
-    """Ownership after an Update: changed paths move to the writer, removed paths leave everyone."""
+    """Ownership after an Update: changed paths move to the writer, removed paths leave everyone.
+
+    An existing object without entries is not tracked until somebody applies.
+    """
+    if old and not entries:
+        return entries
     changed, removed = compare(strip(old), strip(new), node)
     if not changed and not removed:
         return entries
@@ -116,7 +121,7 @@ def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: b
     others: Entries = []
     prior: Obj | None = None
     conflicts: list[tuple[Obj, Fields]] = []
-    for entry in live.get("metadata", {}).get("managedFields", ()):
+    for entry in live.get("metadata", {}).get("managedFields", ()) or _before_first(live, node, writer):
         if _is(entry, writer, "Apply"):
             prior = entry
             continue
@@ -138,7 +143,7 @@ def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: b
         merged = _prune(merged, gone, node)
     if prior is not None and prior.get("fieldsV1") == sent and prior.get("apiVersion") == writer.api_version:
         others.append(prior)
-    else:
+    elif sent:
         others.append(_entry(writer, "Apply", sent))
     return Applied(merged, _sort(others))
 
@@ -159,21 +164,29 @@ def merge(live: Any, config: Any, node: Node | None) -> Any:
 
 
 def _merge_items(live: list[Any], config: list[Any], node: Node) -> list[Any]:
-    """Sent items in the order sent, the server's others at their place relative to those sent."""
+    """Both lists in one: the server's own items keep their place, shared ones follow the order sent."""
     before = {item_key(row, node): row for row in live}
-    sent: dict[str, Any] = {}
-    for row in config:
-        key = item_key(row, node)
-        sent[key] = merge(before.get(key), row, node.items)
-    names, others = list(sent), [key for key in before if key not in sent]
-    place = {key: index for index, key in enumerate(before)}
+    sent = {item_key(row, node): row for row in config}
+    shared = [key for key in sent if key in before]
+    left, right = list(before), list(sent)
     out: list[Any] = []
-    while names and others:
-        if names[0] in place and place[names[0]] > place[others[0]]:
-            out.append(before[others.pop(0)])
-        else:
-            out.append(sent[names.pop(0)])
-    return out + [sent[key] for key in names] + [before[key] for key in others]
+    while left or right:
+        if left and left[0] not in sent:
+            out.append(before[left.pop(0)])
+            continue
+        if left and right and left[0] != right[0] and left[0] != (shared[0] if shared else None):
+            left.pop(0)
+            continue
+        if not right:
+            left.pop(0)
+            continue
+        key = right.pop(0)
+        out.append(merge(before.get(key), sent[key], node.items))
+        if shared and shared[0] == key:
+            shared.pop(0)
+        if left and left[0] == key:
+            left.pop(0)
+    return out
 
 
 def _prune(value: Any, gone: Fields, node: Node | None) -> Any:
@@ -199,11 +212,19 @@ def _prune(value: Any, gone: Fields, node: Node | None) -> Any:
     return kept
 
 
+def _before_first(live: Obj, node: Node | None, writer: Writer) -> Entries:
+    """The owner of what an untracked object holds when it is applied for the first time."""
+    if not live:
+        return []
+    return [_entry(Writer("before-first-apply", writer.api_version, writer.time), "Update", field_set(live, node))]
+
+
 def _who(entry: Obj) -> str:
     text = f'"{entry.get("manager", "")}"'
     if entry.get("subresource"):
         text += f' with subresource "{entry["subresource"]}"'
-    text += f" using {entry.get('apiVersion', '')}"
+    if entry.get("operation") == "Update":
+        text += f" using {entry.get('apiVersion', '')}"
     return text
 
 
@@ -215,8 +236,6 @@ def conflict(rows: list[tuple[Obj, Fields]]) -> ApiError:
         who = _who(entry)
         found = list(paths(fields))
         causes += [Cause("FieldManagerConflict", path, f"conflict with {who}") for path in found]
-        if entry.get("operation") == "Update" and entry.get("time"):
-            who += f" at {entry['time']}"
         if len(found) == 1:
             groups.append(f"conflict with {who}: {found[0]}")
         else:

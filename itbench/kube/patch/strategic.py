@@ -17,7 +17,7 @@ _MERGEABLE = "merge"
 
 
 def _bad(message: str) -> Exception:
-    return failure(500, "InternalError", message)
+    return failure(500, "", message)
 
 
 def apply_strategic_patch(target: Obj, patch: Obj, node: Node | None) -> Obj:
@@ -88,7 +88,7 @@ def _merge_list(target: list[Any], patch: list[Any], node: Node, order: list[Any
     added: list[Any] = []
     for row in patch:
         if not isinstance(row, dict) or key not in row:
-            raise _bad(f"map: {_go_map(row)} does not contain declared merge key: {key}")
+            raise _bad(f"map: {go_map(row)} does not contain declared merge key: {key}")
         place = next((index for index, item in enumerate(merged) if item.get(key) == row[key]), None)
         if row.get("$patch") == "delete":
             merged = [item for item in merged if item.get(key) != row[key]]
@@ -143,9 +143,10 @@ def _plain(value: Any) -> Any:
     return clone(value)
 
 
-def _go_map(value: Any) -> str:
+def go_map(value: Any) -> str:
+    """A value as Go prints it: `map[spec:map[replicas:3]]`."""
     if isinstance(value, dict):
-        return "map[" + " ".join(f"{key}:{_go_map(row)}" for key, row in sorted(value.items())) + "]"
+        return "map[" + " ".join(f"{key}:{go_map(row)}" for key, row in sorted(value.items())) + "]"
     if isinstance(value, list):
-        return "[" + " ".join(map(_go_map, value)) + "]"
+        return "[" + " ".join(map(go_map, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
