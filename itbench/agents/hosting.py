@@ -4,8 +4,10 @@ Called by the adapters `itbench.agents.command` and `itbench.agents.python`, whi
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
+import socket
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -17,6 +19,7 @@ from itbench.agents import isolation
 from itbench.agents.base import Cause, HandOver, Outcome, concluded, until_over
 from itbench.agents.page import task_page
 from itbench.core.documents.task import MAX_SUBMISSION_BYTES, SubmissionInvalid, Task, parse_submission
+from itbench.core.ids import digest
 from itbench.tools.files import OutsideWorkspace, read_bytes
 from itbench.tools.http import ToolServer
 from itbench.tools.kubectl import binary
@@ -26,6 +29,8 @@ POLL_S = 0.5
 """Wall seconds between looks for the answer file while the agent runs."""
 _PASSED_ON = ("LANG", "LC_ALL", "TERM", "TZ")
 _TAIL = 2000
+_FORWARD = (20_000, 8_000)
+"""First port and number of ports from which `forward_ports` takes."""
 
 ExitCauses = Callable[[isolation.Exit], tuple[Cause, str]]
 """What the end of a process without an answer means."""
@@ -58,7 +63,24 @@ def _commands(room: Path) -> None:
         link.symlink_to(package)
 
 
-def _environment(hand: HandOver, task: Task, room: Path) -> dict[str, str]:
+def forward_ports(trial: str, count: int = 4) -> tuple[int, ...]:
+    """Free ports that an agent may listen on and connect to, as `kubectl port-forward` needs.
+
+    They lie below the range from which the kernel gives ports to servers that ask for any, so no other trial's door is ever on one.
+    """
+    found: list[int] = []
+    start = int.from_bytes(digest("forward", trial)[:2])
+    for offset in range(_FORWARD[1]):
+        port = _FORWARD[0] + (start + offset) % _FORWARD[1]
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            break
+    return tuple(found)
+
+
+def _environment(hand: HandOver, task: Task, room: Path, forward: Sequence[int]) -> dict[str, str]:
     """Only what is named here; the user's own variables stay outside."""
     environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environ |= {
@@ -70,11 +92,12 @@ def _environment(hand: HandOver, task: Task, room: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "AWS_EC2_METADATA_DISABLED": "true",
         "NO_PROXY": "127.0.0.1,localhost",
+        "ITBENCH_FORWARD_PORTS": " ".join(map(str, forward)),
     }
     return environ | dict(hand.env) | task.endpoints.environment()
 
 
-def _confinement(hand: HandOver, room: Path, start: Start, port: int) -> isolation.Confinement:
+def _confinement(hand: HandOver, room: Path, start: Start, ports: Sequence[int]) -> isolation.Confinement:
     package = Path(itbench.__file__).resolve().parent
     endpoints = hand.task.endpoints
     named = [Path(path) for path in (endpoints.kubeconfig, *endpoints.databases.values()) if path]
@@ -83,7 +106,7 @@ def _confinement(hand: HandOver, room: Path, start: Start, port: int) -> isolati
         hidden=(*isolation.always_hidden(package), *hand.hidden, hand.folder),
         readable=(*named, *hand.agent_dirs, *start.needs, room / "bin", room / "lib"),
         writable=(hand.workspace, room / "home", room / "tmp"),
-        ports=(*hand.ports, port),
+        ports=(*hand.ports, *ports),
     )
 
 
@@ -179,14 +202,15 @@ async def host(hand: HandOver, start: Start) -> Outcome:
     task = await server.open(lambda url, token: _served(hand, url, token))
     try:
         _prepare(hand, task, room)
+        forward = forward_ports(task.trial)
         program = isolation.Program(
             start.argv,
-            _environment(hand, task, room),
+            _environment(hand, task, room, forward),
             hand.workspace,
             hand.folder / "agent.out",
             hand.folder / "agent.err",
         )
-        child = await isolation.start(program, _confinement(hand, room, start, server.port))
+        child = await isolation.start(program, _confinement(hand, room, start, (server.port, *forward)))
         end = await _attend(hand, child)
     finally:
         await server.close()

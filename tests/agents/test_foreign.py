@@ -186,6 +186,20 @@ echo '{}' | itbench submit
     assert outcome.cause == "checks", outcome.detail
 
 
+async def test_an_agent_can_forward_ports_to_itself(make_hand, place):
+    """It may listen on the ports set aside for that, and connect to them."""
+    code = """
+import os, socket
+def solve(task, tools):
+    port = int(os.environ["ITBENCH_FORWARD_PORTS"].split()[0])
+    with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)):
+        return {"verdict": "incident"}
+"""
+    (place / "forward.py").write_text(code)
+    outcome = await agent("forward.py:solve", place).run(make_hand(isolation=MODE))
+    assert outcome.cause == "checks", outcome.detail
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [
