@@ -66,7 +66,7 @@ def _commands(room: Path) -> None:
 def forward_ports(trial: str, count: int = 4) -> tuple[int, ...]:
     """Free ports that an agent may listen on and connect to, as `kubectl port-forward` needs.
 
-    They lie below the range from which the kernel gives ports to servers that ask for any, so no other trial's door is ever on one.
+    They lie below the range from which the kernel serves those who ask for any port, so no other trial has a door on one.
     """
     found: list[int] = []
     start = int.from_bytes(digest("forward", trial)[:2])
