@@ -221,7 +221,7 @@ class Registry:
         self._validate_change(resource, obj, before, subresource)
         for plugin in (*admission.ALLOCATING, *self.validating):
             plugin(write)
-        if rules.generation and subresources.bumps_generation(resource, obj, before):
+        if rules.generation and subresource != "status" and subresources.bumps_generation(resource, obj, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
         return self._commit(resource, old, obj, options, warnings)
 
