@@ -29,6 +29,8 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN = "admin"
 _LOG = logging.getLogger("itbench.kube.api")
 _LONG = frozenset({"watch"})
+_BY_NAME = {"create": False, "update": True, "patch": True}
+"""Verbs that need a name in the path, or none."""
 _POD_GETS: dict[str, Handler] = {
     "log": pods.logs,
     "exec": pods.execute,
@@ -119,6 +121,8 @@ class Router:
             return metrics.read if call.verb in ("get", "list") else _refuse
         if target.qualified == "bindings":
             return _only(call, "create", _bind)
+        if call.verb in _BY_NAME and bool(target.name) is not _BY_NAME[call.verb]:
+            return _refuse
         wanted = "list" if call.verb == "watch" else call.verb
         return _VERBS[call.verb] if wanted in resource.verbs and call.verb in _VERBS else _refuse
 
@@ -127,6 +131,8 @@ class Router:
         sub = resource.subresource(target.subresource)
         if sub is None:
             return _no_such_path
+        if call.verb not in sub.verbs:
+            return _refuse
         if target.subresource == "proxy":
             return pods.proxy
         if target.plural == "pods" and target.subresource in _POD_GETS:
@@ -135,7 +141,7 @@ class Router:
             return _only(call, "create", reviews.request_token)
         if target.subresource in ("eviction", "binding"):
             return _only(call, "create", _evict if target.subresource == "eviction" else _bind)
-        return _VERBS[call.verb] if call.verb in sub.verbs and call.verb in ("get", "update", "patch") else _refuse
+        return _VERBS[call.verb] if call.verb in ("get", "update", "patch") else _refuse
 
     def _audit(self, call: Call, code: int) -> None:
         target, trace = call.target, call.trace

@@ -2,12 +2,17 @@
 
 import asyncio
 import os
+import shutil
+import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import orjson
 import pytest
 
 from itbench.core.clock import from_unix, rfc3339, unix
@@ -177,6 +182,20 @@ def _play(client: Any, pod: dict[str, Any], now: float) -> None:
     client.update("pods", {**pod, "status": status}, subresource="status")
 
 
+_NODE_INFO = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
+
+
 def make_node(plane: ControlPlane, name: str = "node-1") -> None:
     """A Ready node that takes pods."""
     client = plane.client("kubelet")
@@ -187,12 +206,27 @@ def make_node(plane: ControlPlane, name: str = "node-1") -> None:
         "allocatable": room,
         "conditions": [condition | {"lastTransitionTime": rfc3339(0)}],
         "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": dict.fromkeys(_NODE_INFO, "x"),
     }
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     try:
         client.create("nodes", {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": status})
     except ApiError as error:
         raise AssertionError(error.status) from error
+
+
+@dataclass
+class Reply:
+    """One answer."""
+
+    status: int
+    headers: Any
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
 
 
 @dataclass
@@ -204,6 +238,27 @@ class Site:
     door: FakeDoor
     server: Server
     folder: Path
+    session: aiohttp.ClientSession
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def token(self, user: str) -> str:
+        """A token of a user; `admin` is in system:masters."""
+        if user not in self.tokens:
+            self.tokens[user] = self.server.token(user, ("system:masters",) if user == "admin" else ())
+        return self.tokens[user]
+
+    async def http(
+        self, method: str, path: str, body: Any = None, *, user: str = "admin", headers: dict[str, str] | None = None
+    ) -> "Reply":
+        """One request with a user's token; `body` is JSON, or bytes as they are."""
+        sent = dict(headers or {})
+        if user:
+            sent.setdefault("Authorization", f"Bearer {self.token(user)}")
+        data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
+        if data is not None:
+            sent.setdefault("Content-Type", "application/json")
+        async with self.session.request(method, self.server.url + path, data=data, headers=sent) as response:
+            return Reply(response.status, response.headers, await response.read())
 
     async def kubectl(self, *args: str, user: str = "admin", stdin: bytes = b"", program: str = "") -> tuple[int, str]:
         """Run the real kubectl against the server: (exit code, stdout and stderr)."""
@@ -229,9 +284,6 @@ class Site:
 
 
 def _find_kubectl() -> str:
-    import shutil
-    import sys
-
     beside = Path(sys.executable).parent / "kubectl"
     return str(beside) if beside.exists() else shutil.which("kubectl") or ""
 
@@ -250,12 +302,16 @@ async def make_site(tmp_path: Path) -> AsyncIterator[MakeSite]:
         make_node(plane)
         pacer, door = TestPacer(plane, offset_s), FakeDoor()
         pacer.settle()
-        site = Site(plane, pacer, door, await serve(plane, pacer, door), tmp_path)
+        server = await serve(plane, pacer, door)
+        context = ssl.create_default_context(cadata=server.certificate.decode())
+        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
+        site = Site(plane, pacer, door, server, tmp_path, session)
         made.append(site)
         return site
 
     yield make
     for site in made:
+        await site.session.close()
         await site.server.close()
 
 

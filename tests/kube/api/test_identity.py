@@ -1,0 +1,185 @@
+"""Who may do what: tokens, RBAC, impersonation, reviews, audit."""
+
+from typing import Any
+
+import pytest
+
+from itbench.kube.client import ApiError
+from itbench.kube.rbac import Access, Authorizer, User, forbidden_message, rule_allows
+
+PODS = "/api/v1/namespaces/default/pods"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+async def test_no_token_may_ask_for_health_and_version_only(site: Any) -> None:
+    """Anonymous requests get what public-info-viewer allows."""
+    assert (await site.http("GET", "/version", user="")).status == 200
+    assert (await site.http("GET", "/readyz", user="")).body == b"ok"
+    refused = await site.http("GET", PODS, user="")
+    assert refused.status == 403
+    assert 'User "system:anonymous" cannot list resource "pods"' in refused.json["message"]
+
+
+async def test_a_bad_token_is_unauthorized(site: Any) -> None:
+    """A token that nobody issued is 401, also where anonymous might."""
+    answer = await site.http("GET", "/version", headers={"Authorization": "Bearer nonsense"})
+    assert (answer.status, answer.json["reason"]) == (401, "Unauthorized")
+
+
+async def test_rights_come_from_bindings_and_vanish_with_them(site: Any) -> None:
+    """A RoleBinding to the role `view` allows reads in its namespace only, until it is deleted."""
+    assert (await site.http("GET", PODS, user="eve")).status == 403
+    binding = {
+        "metadata": {"name": "eve"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}],
+    }
+    made = await site.http("POST", f"{RBAC}/namespaces/default/rolebindings", binding)
+    assert made.status == 201
+    assert (await site.http("GET", PODS, user="eve")).status == 200
+    assert (await site.http("DELETE", f"{PODS}/x", user="eve")).status == 403
+    assert (await site.http("GET", "/api/v1/namespaces/kube-system/pods", user="eve")).status == 403
+    assert (await site.http("GET", "/api/v1/namespaces/default/secrets", user="eve")).status == 403
+    await site.http("DELETE", f"{RBAC}/namespaces/default/rolebindings/eve")
+    assert (await site.http("GET", PODS, user="eve")).status == 403
+
+
+async def test_access_reviews_agree_with_what_happens(site: Any) -> None:
+    """SelfSubjectAccessReview says what the next request would be answered."""
+    spec = {"resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"}}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    denied = await site.http("POST", path, {"spec": spec}, user="eve")
+    assert (denied.status, denied.json["status"]["allowed"]) == (201, False)
+    assert (await site.http("POST", path, {"spec": spec})).json["status"]["allowed"] is True
+    other = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    asked = await site.http("POST", other, {"spec": {**spec, "user": "x", "groups": ["system:masters"]}})
+    assert asked.json["status"]["allowed"] is True
+    assert (await site.http("POST", path, {"spec": {}})).status == 422
+
+
+async def test_impersonation_needs_the_right_to_it(site: Any) -> None:
+    """An administrator may act as somebody, who then has only his own rights; others may not."""
+    act = {"Impersonate-User": "eve"}
+    assert (await site.http("GET", PODS, headers=act)).status == 403
+    who = await site.http("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=act)
+    assert who.json["status"]["userInfo"]["username"] == "eve"
+    refused = await site.http("GET", PODS, user="eve", headers={"Impersonate-User": "admin"})
+    assert 'cannot impersonate resource "users"' in refused.json["message"]
+
+
+async def test_service_account_tokens_carry_their_account(site: Any) -> None:
+    """A requested token authenticates as the account, and a TokenReview knows it."""
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    token = (await site.http("POST", path, {"spec": {"expirationSeconds": 600}})).json["status"]["token"]
+    name = "system:serviceaccount:default:default"
+    refused = await site.http("GET", PODS, headers={"Authorization": f"Bearer {token}"})
+    assert f'User "{name}" cannot list' in refused.json["message"]
+    review = await site.http("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+    assert review.json["status"]["user"]["username"] == name
+    site.plane.run(700.0)
+    assert (await site.http("GET", PODS, headers={"Authorization": f"Bearer {token}"})).status == 401
+    assert (await site.http("POST", path, {"spec": {"expirationSeconds": 60}})).status == 422
+
+
+async def test_every_request_leaves_a_record(site: Any) -> None:
+    """Who, verb, object, code and digests of both states, denied requests included."""
+    site.plane.audit.clear()
+    body = {"metadata": {"name": "c"}, "data": {"a": "1"}}
+    maps = "/api/v1/namespaces/default/configmaps"
+    await site.http("POST", maps, body, headers={"User-Agent": "tool/1"})
+    await site.http(
+        "PATCH", f"{maps}/c", {"data": {"a": "2"}}, headers={"Content-Type": "application/merge-patch+json"}
+    )
+    await site.http("DELETE", f"{maps}/c", user="eve")
+    await site.http("DELETE", f"{maps}/c?dryRun=All")
+    await site.http("DELETE", f"{maps}/c")
+    rows = site.plane.audit
+    assert [(r.verb, r.resource, r.name, r.code, r.user) for r in rows] == [
+        ("create", "configmaps", "c", 201, "admin"),
+        ("patch", "configmaps", "c", 200, "admin"),
+        ("delete", "configmaps", "c", 403, "eve"),
+        ("delete", "configmaps", "c", 200, "admin"),
+        ("delete", "configmaps", "c", 200, "admin"),
+    ]
+    assert rows[0].manager == "tool"
+    assert (rows[0].before, bool(rows[0].after)) == ("", True)
+    assert rows[1].before == rows[0].after != rows[1].after
+    assert [r.writes for r in rows] == [True, True, True, False, True]
+    assert (rows[4].before, rows[4].after) == (rows[1].after, "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "access", "allowed"),
+    [
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Access("get", "", "pods"), True),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}, Access("get", "", "pods", "log"), False),
+        ({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}, Access("get", "", "pods", "log"), True),
+        ({"verbs": ["get"], "apiGroups": ["*"], "resources": ["*/scale"]}, Access("get", "apps", "x", "scale"), True),
+        ({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, Access("delete", "apps", "x", "scale"), True),
+        (
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]},
+            Access("get", "", "secrets", name="b"),
+            False,
+        ),
+        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Access("get", path="/api/v1"), True),
+        ({"verbs": ["get"], "nonResourceURLs": ["/api"]}, Access("get", path="/api/v1"), False),
+    ],
+)
+def test_rules_match_as_in_rbac(rule: dict[str, Any], access: Access, allowed: bool) -> None:
+    """Verbs, groups, resources with subresources, names and paths, with their wildcards."""
+    assert rule_allows(rule, access) is allowed
+
+
+def test_denials_read_as_on_a_real_server() -> None:
+    """The text names user, verb, resource, group and scope."""
+    user = User("viewer")
+    assert forbidden_message(user, Access("list", "", "pods", "", "g")) == (
+        'pods is forbidden: User "viewer" cannot list resource "pods" in API group "" in the namespace "g"'
+    )
+    assert forbidden_message(user, Access("get", "apps", "deployments", "scale", "", "w")) == (
+        'deployments.apps "w" is forbidden: User "viewer" cannot get resource "deployments/scale" in API group "apps" '
+        "at the cluster scope"
+    )
+    assert forbidden_message(user, Access("get", path="/")) == 'forbidden: User "viewer" cannot get path "/"'
+
+
+class _Roles:
+    """A client that knows four roles, of which one aggregates another."""
+
+    def list(self, resource: str, namespace: str = "", **_: str) -> "list[dict[str, Any]]":
+        rule = {"verbs": ["get"], "apiGroups": ["x"], "resources": ["y"]}
+        ref = {"kind": "ClusterRole", "name": "sum"}
+        rows: dict[str, Any] = {
+            "clusterroles": [
+                {"metadata": {"name": "part", "labels": {"to": "sum"}}, "rules": [rule]},
+                {
+                    "metadata": {"name": "sum"},
+                    "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": "sum"}}]},
+                },
+            ],
+            "rolebindings": [
+                {
+                    "metadata": {"name": "b", "namespace": "n"},
+                    "roleRef": ref,
+                    "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "n"}],
+                }
+            ],
+        }
+        return rows.get(resource.split(".")[0], [])
+
+    def changes(self, since: int, resources: object = ()) -> "tuple[list[Any], int]":
+        if since > 0:
+            raise ApiError({"code": 410})
+        return [], 1
+
+
+def test_aggregated_rules_and_service_accounts_count() -> None:
+    """A role has the rules of those that it selects; a binding in a namespace holds there only; reasons name both."""
+    authorizer = Authorizer(_Roles())  # type: ignore[arg-type]
+    user = User("system:serviceaccount:n:sa")
+    allowed, why = authorizer.allowed(user, Access("get", "x", "y", "", "n"))
+    assert allowed
+    assert why == 'RBAC: allowed by RoleBinding "b/n" of ClusterRole "sum" to ServiceAccount "sa/n"'
+    assert authorizer.allowed(user, Access("get", "x", "y", "", "other")) == (False, "")
+    assert authorizer.covers(user, "n", [{"verbs": ["get"], "apiGroups": ["x"], "resources": ["y"]}])
+    assert not authorizer.covers(user, "n", [{"verbs": ["list"], "apiGroups": ["x"], "resources": ["y"]}])
