@@ -6,9 +6,10 @@ Started by `itbench.agents.python` as `python -m itbench.agents.child PLACE FUNC
 import asyncio
 import importlib
 import importlib.util
+import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,16 @@ def _function(module: Any, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-async def _solve(function: Callable[..., Any]) -> int:
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
+
+
+def _solve(function: Callable[..., Any]) -> int:
+    """Call the function outside of any event loop, so that a plain one may run its own."""
     connection = Connection.from_environment()
-    tools = RemoteToolbox(connection)
-    answer = function(connection.task(), tools)
-    if asyncio.iscoroutine(answer):
-        answer = await answer
+    answer = function(connection.task(), RemoteToolbox(connection))
+    if inspect.isawaitable(answer):
+        answer = asyncio.run(_awaited(answer))
     if answer is None:
         return 0
     if not isinstance(answer, Submission | Mapping):
@@ -86,7 +91,7 @@ def main() -> int:
         traceback.print_exc()
         return NOT_LOADED
     try:
-        return asyncio.run(_solve(function))
+        return _solve(function)
     except Exception:
         traceback.print_exc()
         return CRASHED

@@ -11,7 +11,7 @@ import socket
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import itbench
@@ -108,6 +108,14 @@ def _confinement(hand: HandOver, room: Path, start: Start, ports: Sequence[int])
         writable=(hand.workspace, room / "home", room / "tmp"),
         ports=(*hand.ports, *ports),
     )
+
+
+def _with_scratch(confinement: isolation.Confinement, hand: HandOver) -> isolation.Confinement:
+    """The same for programs that tools start: they may also write their own caches."""
+    scratch = hand.toolbox.context.scratch
+    for name in ("home", "tmp"):
+        (scratch / name).mkdir(parents=True, exist_ok=True)
+    return replace(confinement, writable=(*confinement.writable, scratch / "home", scratch / "tmp"))
 
 
 def _served(hand: HandOver, url: str, token: str) -> Task:
@@ -210,7 +218,11 @@ async def host(hand: HandOver, start: Start) -> Outcome:
             hand.folder / "agent.out",
             hand.folder / "agent.err",
         )
-        child = await isolation.start(program, _confinement(hand, room, start, (server.port, *forward)))
+        confinement = _confinement(hand, room, start, (server.port, *forward))
+        hand.toolbox.context.confine = isolation.wrapper(
+            _with_scratch(confinement, hand), hand.folder / "confinement.json"
+        )
+        child = await isolation.start(program, confinement)
         end = await _attend(hand, child)
     finally:
         await server.close()

@@ -5,7 +5,7 @@ The runner makes one `ToolContext` per trial; tools get it with every call.
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,6 +85,8 @@ class ToolContext:
     """Folder of the trial for HOME, caches and temporary files of programs that tools start; not the agent's workspace."""
     answers: tuple[str, ...] = ()
     sink: Callable[[CallRecord], None] = lambda record: None
+    confine: Callable[[Sequence[str]], list[str]] = list
+    """Makes an argv run with no more rights than the agent has; set for foreign agents."""
     seq: int = 0
     submission: Submission | None = None
     refused: int = 0

@@ -75,7 +75,7 @@ def refusal(argv: Sequence[str]) -> str:
         return f"kubectl {name}: not possible through a tool call" + (f"; {_ENDLESS[name]}" if _ENDLESS[name] else "")
     for word in own:
         flag = word.split("=", 1)[0]
-        if flag in _FORBIDDEN_FLAGS or (flag == "-s" and name != "logs"):
+        if flag in _FORBIDDEN_FLAGS or flag.startswith("-s"):
             return f"kubectl: {flag} is set by the trial"
         if (
             flag in ("-w", "--watch", "--watch-only")
@@ -100,7 +100,9 @@ async def run(argv: Sequence[str], context: ToolContext, stdin: str = "") -> Too
     if why_not:
         return ToolResult(why_not, ok=False)
     environ = await asyncio.to_thread(environment, context)
-    done = await process.run([binary(), *argv], environ, stdin=stdin.encode(), cwd=context.endpoints.workspace or None)
+    done = await process.run(
+        context.confine([binary(), *argv]), environ, stdin=stdin.encode(), cwd=context.endpoints.workspace or None
+    )
     text = done.text if done.code == 0 else f"{done.text}\n(exit code {done.code})".lstrip("\n")
     return ToolResult(text, ok=done.code == 0, structured={"exit_code": done.code})
 

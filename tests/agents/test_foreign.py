@@ -1,12 +1,15 @@
 """Foreign agents: commands and Python functions in confined processes, and what each way to end means."""
 
 import sys
+from dataclasses import replace
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from itbench.agents.isolation import landlock
 from itbench.agents.select import agent
 from itbench.core.errors import UsageError
+from itbench.tools.kubectl import KUBECTL
 
 MODE = "auto" if landlock.abi() else "none"
 PYTHON = """
@@ -231,3 +234,32 @@ def test_a_command_is_looked_up_where_it_was_typed(place):
     found = agent("./fix.sh config.yaml fast", place)
     assert found.argv == [str(place / "fix.sh"), str(place / "config.yaml"), "fast"]
     assert agent(f"{sys.executable} -V", place).argv == [sys.executable, "-V"]
+
+
+async def test_kubectl_is_no_way_around_the_confinement(make_hand, place, tmp_path):
+    """What the agent cannot read, kubectl started by the tool cannot read for it; its own files it can."""
+    if MODE == "none":
+        pytest.skip("this kernel has no Landlock")
+    hand = make_hand(isolation=MODE)
+    config = tmp_path / "kubeconfig"
+    config.write_text("{}")
+    endpoints = hand.toolbox.context.endpoints.model_copy(update={"kubeconfig": str(config)})
+    hand.toolbox.context.endpoints = endpoints
+    hand = replace(hand, task=hand.task.model_copy(update={"endpoints": endpoints}))
+    hand.toolbox.tools["kubectl"] = KUBECTL
+    hand.toolbox._validators |= {"kubectl": Draft202012Validator(KUBECTL.input_schema)}
+    code = f"""
+def solve(task, tools):
+    import asyncio, pathlib
+    pathlib.Path("own").write_text("mine")
+    def show(path):
+        words = ["create", "configmap", "x", "--dry-run=client", "-o", "yaml", "--from-file=" + path]
+        return asyncio.run(tools.call("kubectl", {{"command": words}}))
+    stolen, own = show({str(hand.workspace.parent / "truth.yaml")!r}), show("own")
+    return {{"notes": stolen.text + own.text, "answer": {{"stolen": stolen.ok, "own": own.ok}}}}
+"""
+    (place / "thief.py").write_text(code)
+    outcome = await agent("thief.py:solve", place).run(hand)
+    assert outcome.cause == "checks", outcome.detail
+    assert outcome.submission.answer == {"stolen": False, "own": True}, outcome.submission.notes
+    assert "the truth" not in outcome.submission.notes

@@ -18,6 +18,7 @@ import itbench
 from itbench.agents import isolation
 from itbench.agents.isolation import landlock, rules
 from itbench.core.errors import EnvironmentFault, UsageError
+from itbench.tools import process
 from itbench.tools.kubectl import binary
 
 PACKAGE = Path(itbench.__file__).parent
@@ -362,3 +363,20 @@ def test_a_checkout_hides_all_but_the_package_and_environments(tmp_path):
     inside = {path.name for path in hidden if path.parent == tmp_path}
     assert inside == {"scenarios", "tests", ".git", "pyproject.toml"}
     assert tmp_path / "home" / ".kube" in hidden
+
+
+@needs_landlock
+async def test_programs_that_tools_start_have_no_more_rights_than_the_agent(tmp_path):
+    """The wrapper confines any argv, passes input, output and exit code, and is nothing where isolation is `none`."""
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    (tmp_path / "secret").write_text("truth")
+    (workspace / "mine").write_text("mine")
+    confinement = isolation.Confinement(hidden=(*isolation.always_hidden(PACKAGE), tmp_path), writable=(workspace,))
+    wrap = isolation.wrapper(confinement, tmp_path / "plan.json")
+    environ = {"PATH": os.environ["PATH"]}
+    assert (await process.run(wrap(["/bin/cat", str(workspace / "mine"), "-"]), environ, stdin=b"!")).stdout == "mine!"
+    refused = await process.run(wrap(["/bin/cat", str(tmp_path / "secret")]), environ)
+    assert (refused.code, refused.stdout) == (1, "")
+    assert "Permission denied" in refused.stderr
+    assert isolation.wrapper(isolation.Confinement(mode="none"), tmp_path / "x")(["/bin/true"]) == ["/bin/true"]

@@ -8,17 +8,19 @@ import contextlib
 import ctypes
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from itbench.agents.isolation import landlock
 from itbench.agents.isolation.rules import Confinement, always_hidden, readable_paths, writable_paths
 from itbench.core.errors import EnvironmentFault, UsageError
 
-__all__ = ["Child", "Confinement", "Exit", "always_hidden", "grade", "harden", "start"]
+__all__ = ["Child", "Confinement", "Exit", "Program", "always_hidden", "grade", "harden", "start", "wrapper"]
 
 _WARDEN = Path(__file__).with_name("warden.py")
+_CONFINE = Path(__file__).with_name("confine.py")
 _PR_SET_DUMPABLE = 4
 _STOP_S = 10.0
 
@@ -123,6 +125,31 @@ class Program:
     stderr: Path
 
 
+def _rules(confinement: Confinement) -> dict[str, Any]:
+    if grade(confinement.mode) == "none":
+        return {"abi": 0, "read": [], "write": [], "ports": []}
+    return {
+        "abi": landlock.abi(),
+        "read": readable_paths(confinement),
+        "write": writable_paths(confinement),
+        "ports": list(confinement.ports),
+    }
+
+
+def wrapper(confinement: Confinement, plan: Path) -> Callable[[Sequence[str]], list[str]]:
+    """What makes an argv run confined, for programs that tools start on behalf of a foreign agent.
+
+    Args:
+        confinement: the agent's own.
+        plan: file to keep the rules in; the agent must not be able to write it.
+    """
+    rules = _rules(confinement)
+    if not rules["abi"]:
+        return list
+    plan.write_text(json.dumps(rules), encoding="utf-8")
+    return lambda argv: [sys.executable, "-I", "-S", str(_CONFINE), str(plan), *argv]
+
+
 async def start(program: Program, confinement: Confinement) -> Child:
     """Start a program behind a warden; `Child.wait()` tells when it never came to run.
 
@@ -130,16 +157,12 @@ async def start(program: Program, confinement: Confinement) -> Child:
         UsageError, EnvironmentFault: as in `grade`.
     """
     reached = grade(confinement.mode)
-    plan = {
+    plan = _rules(confinement) | {
         "argv": list(program.argv),
         "env": dict(program.env),
         "cwd": str(program.cwd),
         "stdout": str(program.stdout),
         "stderr": str(program.stderr),
-        "abi": 0 if reached == "none" else landlock.abi(),
-        "read": [] if reached == "none" else readable_paths(confinement),
-        "write": writable_paths(confinement),
-        "ports": list(confinement.ports),
     }
     process = await asyncio.create_subprocess_exec(
         sys.executable,
