@@ -60,22 +60,26 @@ class DoorClock:
         """
         if self._shifts <= {0} and self.shift() == 0:
             return value
-        own = {text: parse_wire(text) for text in _stamps(stored)}
-        return self._walk(value, own)
+        own = list(dict.fromkeys(_stamps(stored)))
+        return self._walk(value, stored, own)
 
-    def _walk(self, value: Any, own: dict[str, datetime]) -> Any:
+    def _walk(self, value: Any, stored: Any, own: list[str]) -> Any:
+        """`stored` is what the object has at the same place, `own` all its times."""
         if isinstance(value, dict):
-            return {key: self._walk(item, own) for key, item in value.items()}
+            known = stored if isinstance(stored, dict) else {}
+            return {key: self._walk(item, known.get(key), own) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._walk(item, own) for item in value]
+            rows = stored if isinstance(stored, list) else []
+            return [self._walk(item, rows[i] if i < len(rows) else None, own) for i, item in enumerate(value)]
         if isinstance(value, str) and 20 <= len(value) <= 40 and _SENT.fullmatch(value):
-            return self._back(value, own)
+            first = [stored] if isinstance(stored, str) and _SENT.fullmatch(stored) else []
+            return self._back(value, [*first, *own])
         return value
 
-    def _back(self, text: str, own: dict[str, datetime]) -> str:
+    def _back(self, text: str, known: list[str]) -> str:
         moment = parse_wire(text)
-        for stamp, stored in own.items():
-            if (moment - stored).total_seconds() in self._shifts:
+        for stamp in known:
+            if (moment - parse_wire(stamp)).total_seconds() in self._shifts:
                 return stamp
         world = self._pacer.from_wire(moment.timestamp())
         return rfc3339(world, micro="." in text)
