@@ -4,8 +4,8 @@ Run by a developer when the served Kubernetes version changes, never by the prod
 
     python scripts/gen_kube_tables.py KUBECONFIG [OUT]
 
-Writes `discovery.json.xz` (aggregated discovery), `schemas.json.xz` (structure of every definition, without prose) and
-`descriptions.json.xz` (the prose, read only by `kubectl explain`).
+Writes `discovery.json.xz` (aggregated discovery), `columns.json.xz` (what `kubectl get` shows), `schemas.json.xz`
+(structure of every definition, without prose) and `descriptions.json.xz` (the prose, read only by `kubectl explain`).
 """
 
 import json
@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 Json = dict[str, Any]
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -67,6 +68,21 @@ def definitions(server: Server) -> tuple[Json, Json, Json]:
     return known, documents, info
 
 
+def columns(server: Server, items: list[Json]) -> Json:
+    """Column definitions of every listable resource, by `plural.group/version`."""
+    found: Json = {}
+    for item in items:
+        group = item["metadata"].get("name", "")
+        for version in item["versions"]:
+            root = f"/apis/{group}/{version['version']}" if group else f"/api/{version['version']}"
+            for row in version["resources"]:
+                if "list" in row["verbs"]:
+                    table = server.get(f"{root}/{row['resource']}?limit=1", TABLE)
+                    name = f"{row['resource']}.{group}" if group else row["resource"]
+                    found[f"{name}/{version['version']}"] = table["columnDefinitions"]
+    return found
+
+
 def split(schema: Json) -> tuple[Json, Json]:
     """A definition's structure, and its prose by property (`""` is the definition's own)."""
     prose: Json = {}
@@ -90,13 +106,15 @@ def write(path: Path, data: Any) -> None:
 
 
 def main() -> None:
-    """Ask the server and write the three files."""
+    """Ask the server and write the files."""
     server = Server(Path(sys.argv[1]))
     out = Path(sys.argv[2] if len(sys.argv) > 2 else "itbench/kube/data")
     version = server.get("/version")["gitVersion"]
     known, documents, info = definitions(server)
     parts = {name: split(schema) for name, schema in sorted(known.items())}
-    write(out / "discovery.json.xz", {"version": version, "items": discovery(server)})
+    items = discovery(server)
+    write(out / "discovery.json.xz", {"version": version, "items": items})
+    write(out / "columns.json.xz", columns(server, items))
     structure = {name: part[0] for name, part in parts.items()}
     write(out / "schemas.json.xz", {"version": version, "info": info, "documents": documents, "definitions": structure})
     write(out / "descriptions.json.xz", {name: part[1] for name, part in parts.items()})
