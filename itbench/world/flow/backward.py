@@ -5,89 +5,118 @@ import math
 from itbench.world.flow import layout as at
 from itbench.world.flow.jit import compiled
 from itbench.world.flow.layout import State
-from itbench.world.flow.outcomes import answer, spoil, tail
+from itbench.world.flow.outcomes import answer, miss, spoil, tail
+
+CRUMB = 1e-9
+"""News below this share of a cohort wait for more: the exponential tails of sojourns would cost most of the time for nothing."""
 
 
 @compiled
-def chain(st: State, c: int) -> tuple[float, float]:
-    """Mean and variance of child c and all that are called one after the other behind it."""
-    mean = var = 0.0
-    for j in range(st.k[at.KID0, st.k[at.PARENT, c]], st.k[at.KID1, st.k[at.PARENT, c]]):
-        k = st.k[at.KIDS, j]
-        root = k
-        while st.k[at.AFTER, root] >= 0:
-            root = st.k[at.AFTER, root]
-        if root == c and st.k[at.JOIN, k] == 1:
-            w = min(st.x[at.CALLS, k], 1.0)
-            mean += w * st.x[at.MEAN, k]
-            var += w * st.x[at.VAR, k] + w * (1.0 - w) * st.x[at.MEAN, k] ** 2
-    return mean, var
+def chains(st: State, e: int) -> float:
+    """Latency of every chain of children of e that are called one after the other, kept at the first of each.
 
-
-@compiled
-def largest(st: State, e: int) -> tuple[float, float]:
-    """Mean and variance of the slowest of the parallel chains of children of e: quadrature of 1 - product of the CDFs."""
-    chains, top, mean, var = 0, 0.0, 0.0, 0.0
+    Returns a number that changes when any of them does.
+    """
+    mark = 0.0
     for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):
-        if st.k[at.JOIN, st.k[at.KIDS, j]] == 1 and st.k[at.AFTER, st.k[at.KIDS, j]] < 0:
-            mean, var = chain(st, st.k[at.KIDS, j])
-            top = max(top, mean + 6.0 * math.sqrt(var))
-            chains += 1
-    if chains == 1 or top <= 0.0:
-        return mean, var
-    d = top / 40.0
-    first = second = 0.0
+        c = st.k[at.KIDS, j]
+        st.x[at.CHAINMEAN, c] = 0.0
+        st.x[at.CHAINVAR, c] = 0.0
+        if st.k[at.JOIN, c] == 1:
+            root = c
+            while st.k[at.AFTER, root] >= 0:
+                root = st.k[at.AFTER, root]
+            share, mean = min(st.x[at.CALLS, c], 1.0), st.x[at.MEAN, c]
+            var = share * st.x[at.VAR, c] + share * (1.0 - share) * mean * mean
+            st.x[at.CHAINMEAN, root] += share * mean
+            st.x[at.CHAINVAR, root] += var
+            mark += (j + 1.0) * (share * mean + 1.4 * var)
+    return mark
+
+
+@compiled
+def below(st: State, c: int, x: float) -> float:
+    """P(chain of c has answered within x)."""
+    return 1.0 - tail(x, st.x[at.CHAINMEAN, c], st.x[at.CHAINVAR, c])
+
+
+@compiled
+def largest(st: State, e: int) -> None:
+    """Mean and variance of the slowest of the parallel chains of e: quadrature of 1 - product of the distributions, 41 points."""
+    count, first, top = 0, -1, 0.0
+    for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):
+        c = st.k[at.KIDS, j]
+        if st.k[at.JOIN, c] == 1 and st.k[at.AFTER, c] < 0:
+            top = max(top, st.x[at.CHAINMEAN, c] + 6.0 * math.sqrt(st.x[at.CHAINVAR, c]))
+            count += 1
+            first = c
+    if count == 1 or top <= 0.0:
+        st.x[at.KIDMEAN, e] = st.x[at.CHAINMEAN, first]
+        st.x[at.KIDVAR, e] = st.x[at.CHAINVAR, first]
+        return
+    d, mean, square = top / 40.0, 0.0, 0.0
     for i in range(41):
-        below = 1.0
+        product = 1.0
         for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):
-            if st.k[at.JOIN, st.k[at.KIDS, j]] == 1 and st.k[at.AFTER, st.k[at.KIDS, j]] < 0:
-                mean, var = chain(st, st.k[at.KIDS, j])
-                below *= 1.0 - tail(i * d, mean, var)
-        first += (1.0 - below) * (0.5 if i == 0 else 1.0)
-        second += (1.0 - below) * i * d
-    first *= d
-    return first, max(2.0 * d * second - first * first, 1e-12)
+            c = st.k[at.KIDS, j]
+            if st.k[at.JOIN, c] == 1 and st.k[at.AFTER, c] < 0 and st.x[at.CHAINMEAN, c] > 0.0:
+                product *= below(st, c, i * d)
+        mean += (1.0 - product) * (0.5 if i == 0 else 1.0)
+        square += (1.0 - product) * i * d
+    st.x[at.KIDMEAN, e] = mean * d
+    st.x[at.KIDVAR, e] = max(2.0 * d * square - mean * d * mean * d, 1e-12)
+
+
+@compiled
+def children(st: State, e: int) -> float:
+    """Bring KIDMEAN and KIDVAR of e up to date where its children changed; returns the network time on the longest way."""
+    mark = chains(st, e)
+    if abs(mark - st.x[at.KIDMARK, e]) > 1e-9 * mark:
+        st.x[at.KIDMARK, e] = mark
+        largest(st, e)
+    network = 0.0
+    for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):
+        c, way = st.k[at.KIDS, j], 0.0
+        while c >= 0:
+            if st.k[at.JOIN, c] == 1:
+                way += min(st.x[at.CALLS, c], 1.0) * st.x[at.NETWORK, c]
+            c = st.k[at.AFTER, c]
+        network = max(network, way)
+    return network
 
 
 @compiled
 def moments(st: State, e: int) -> None:
     """Mean and variance of the response time of edge e: own pods plus children."""
-    sl = st.k[at.STEP, 0] % st.rows.shape[1]
-    mean = var = network = 0.0
-    if st.k[at.JOINS, e] == 1:
-        mean, var = largest(st, e)
-        for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):
-            c, way = st.k[at.KIDS, j], 0.0
-            while c >= 0:
-                if st.k[at.JOIN, c] == 1:
-                    way += min(st.x[at.CALLS, c], 1.0) * st.x[at.NETWORK, c]
-                c = st.k[at.AFTER, c]
-            network = max(network, way)
+    sl = st.k[at.STEP, 0] & (st.rows.shape[1] - 1)
+    network = children(st, e) if st.k[at.JOINS, e] == 1 else 0.0
+    st.x[at.NETWORK, e] = network + st.x[at.DELAY, e]
     total = sum_m = sum_v = 0.0
     for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
         p = st.k[at.POD, r]
-        st.x[at.ROWMEAN, r] = st.x[at.AGE, p] + mean
-        st.x[at.ROWVAR, r] = st.x[at.PODVAR, p] + var
+        st.x[at.ROWMEAN, r] = st.x[at.AGE, p] + st.x[at.KIDMEAN, e]
+        st.x[at.ROWVAR, r] = st.x[at.PODVAR, p] + st.x[at.KIDVAR, e]
+        if st.k[at.JOINS, e] == 1:
+            st.x[at.ROWMISS, r] = miss(st, e, st.x[at.ROWMEAN, r], st.x[at.ROWVAR, r])
         weight = st.rows[at.AMOUNT, sl, r] + 1e-12
         total += weight
         sum_m += weight * st.x[at.ROWMEAN, r]
         sum_v += weight * st.x[at.ROWVAR, r]
     st.x[at.MEAN, e] = sum_m / total
     st.x[at.VAR, e] = sum_v / total
-    st.x[at.NETWORK, e] = network + st.x[at.DELAY, e]
 
 
 @compiled
 def pass_on(st: State, e: int, o: int, amount: float, good: bool) -> None:
     """Answers (or failures) of the children, for calls made in step o, reach the rows of their parent e."""
     h = st.rows.shape[1]
-    sl, oldest = o % h, float(st.k[at.STEP, 0] - h + 1)
+    sl, oldest = o & (h - 1), float(st.k[at.STEP, 0] - h + 1)
     for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
         left = st.rows[at.LEFT, sl, r]
         if left <= 0.0:
             continue
         issue = max(st.rows[at.ISSUE, sl, r] / left, oldest)
-        lo = int(math.floor(issue + 1e-9))
+        lo = math.floor(issue + 1e-9)
         f = min(max(issue - lo, 0.0), 1.0)
         if f < 1e-6:
             f = 0.0
@@ -104,7 +133,7 @@ def pass_on(st: State, e: int, o: int, amount: float, good: bool) -> None:
 @compiled
 def join(st: State, e: int, o: int) -> None:
     """What all joined children of e have answered, and what one of them has lost for good, since the last look at step o."""
-    sl = o % st.rows.shape[1]
+    sl = o & (st.rows.shape[1] - 1)
     least, most = math.inf, 0.0
     for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):
         c = st.k[at.KIDS, j]
@@ -115,11 +144,11 @@ def join(st: State, e: int, o: int) -> None:
                 least = min(least, st.rings[at.ANSWERED, sl, c])
                 most = max(most, st.rings[at.LOST, sl, c])
     good, bad = least - st.rings[at.PASSED, sl, e], most - st.rings[at.PASSEDF, sl, e]
-    st.rings[at.PASSED, sl, e] = least
-    st.rings[at.PASSEDF, sl, e] = most
-    if good > 0.0:
+    if good > CRUMB * st.rings[at.LEFTE, sl, e]:
+        st.rings[at.PASSED, sl, e] = least
         pass_on(st, e, o, good, True)
-    if bad > 0.0:
+    if bad > CRUMB * st.rings[at.LEFTE, sl, e]:
+        st.rings[at.PASSEDF, sl, e] = most
         pass_on(st, e, o, bad, False)
 
 
@@ -134,6 +163,6 @@ def backward(st: State, level: int) -> None:
         here = False
         for k in range(st.k[at.LEVEL_STATION, level], st.k[at.LEVEL_STATION, level + 1]):
             here = here or st.k[at.STATIONS, k] == station
-        if here and st.rings[at.FRESH, o % h, e] == 1.0 and o > n - h:
-            st.rings[at.FRESH, o % h, e] = 0.0
+        if here and st.rings[at.FRESH, o & (h - 1), e] == 1.0 and o > n - h:
+            st.rings[at.FRESH, o & (h - 1), e] = 0.0
             join(st, e, o)

@@ -23,9 +23,10 @@ COUNTERS = {
     "rejected": at.REJECTED, "retried": at.RETRIED, "reset": at.RESET, "errors": at.ERROR, "limited": at.LIMITED,
     "latency_sum_s": at.LATENCY,
 }  # fmt: skip
-"""Counters of an edge: first = calls, attempts = calls sent to the callee (refused ones too), ok = answered in time, failed = given
-up for good, timed_out = attempts the caller gave up on, late = work finished for nobody, rejected = refused or queue full,
-reset = attempts cut off by a dying pod, errors = attempts answered with an error by a fault, limited = turned away by admission."""
+"""Counters of an edge: first = calls, attempts = calls sent to the callee (refused ones too), ok = answered in time,
+failed = given up for good, timed_out = attempts the caller gave up on, late = work finished for nobody, rejected = refused or
+queue full, reset = attempts cut off by a dying pod, errors = attempts answered with an error by a fault, limited = turned away
+by admission."""
 
 _FAULTS = {"error": at.SPOIL, "refuse": at.REFUSE, "hang": at.HANG}
 
@@ -46,6 +47,8 @@ class Flow:
     def __init__(
         self, spec: FlowSpec, *, slots: int = 1024, bounds_s: tuple[float, ...] = BOUNDS_S, step_s: float = 0.0
     ) -> None:
+        if slots < 16 or slots & (slots - 1):
+            raise UsageError("ring length of a flow", seen=slots, expected="a power of two, 16 or more")
         self.spec, self.slots, self.step_s, self.bounds_s = spec, slots, step_s, bounds_s
         self._st: State = at.build(spec, slots, np.array(bounds_s, float))
         for edge in spec.edges:
@@ -145,6 +148,16 @@ class Flow:
         """World seconds."""
         return float(self._st.x[at.NOW, 0])
 
+    @property
+    def steps(self) -> int:
+        """Steps taken so far."""
+        return int(self._st.k[at.STEP, 0])
+
+    @property
+    def folded(self) -> int:
+        """Cohorts that outlived the rings and were merged with younger ones (0 in all but extreme cases)."""
+        return int(self._st.k[at.FOLDED, 0])
+
     def start_at(self, now: float) -> None:
         """Set the clock of a net that has not run yet."""
         if self._st.k[at.STEP, 0]:
@@ -174,11 +187,12 @@ class Flow:
         Client side: successful calls from first attempt to answer, retries included. Server side: every attempt the callee
         finished, late ones too, from arrival to answer.
         """
-        return self._st.hist[at.SERVER if server else at.CLIENT].copy()
+        counts: Floats = self._st.hist[at.SERVER if server else at.CLIENT].copy()
+        return counts
 
     def quantile(self, edge: int, q: float, since: Floats | None = None) -> float:
-        """Latency quantile (s) of an edge from its client buckets, minus an earlier `latency_buckets()[edge]`; NaN without calls."""
-        counts = self._st.hist[at.CLIENT, edge] - (0.0 if since is None else since)
+        """Latency quantile (s) of an edge from its client buckets since an earlier `latency_buckets()[edge]`; NaN without calls."""
+        counts: Floats = self._st.hist[at.CLIENT, edge] - (0.0 if since is None else since)
         total = counts.sum()
         if total <= 0:
             return float("nan")
@@ -204,8 +218,8 @@ class Flow:
         return self._edge(at.MEAN) + self._edge(at.NETWORK)
 
     def pods(self, station: int) -> Mapping[str, Floats]:
-        """Arrays by slot: cpu_s and served (cumulative), backlog_requests, backlog_s (cpu seconds), rho, age_s (time in queue and
-        work of what is finished now), in_flight (requests the pod holds, those waiting for children and abandoned ones included)."""
+        """Arrays by slot: cpu_s and served (cumulative), backlog_requests, backlog_s (cpu seconds), rho, age_s (time in queue
+        and work of what is finished now), in_flight (requests the pod holds: queued, in work, waiting for children, abandoned)."""
         st, part = self._st, slice(self._st.k[at.POD0, station], self._st.k[at.POD1, station])
         rows = st.rows.shape[2]
         flight = np.bincount(st.k[at.POD, :rows], st.x[at.INFLIGHT, :rows], int(st.k[at.PODS, 0]))[part]
@@ -246,7 +260,8 @@ class Flow:
     # ---- inside
 
     def _edge(self, row: int) -> Floats:
-        return self._st.x[row, : len(self.spec.edges)].copy()
+        values: Floats = self._st.x[row, : len(self.spec.edges)].copy()
+        return values
 
     def _pod(self, station: int, slot: int) -> int:
         if not 0 <= slot < self.spec.stations[station].slots:

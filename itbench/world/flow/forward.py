@@ -5,7 +5,7 @@ import math
 from itbench.world.flow import layout as at
 from itbench.world.flow.jit import compiled
 from itbench.world.flow.layout import State
-from itbench.world.flow.outcomes import answer, erlang_c, fail, settle, spoil
+from itbench.world.flow.outcomes import answer, erlang_c, fail, miss, settle, spoil
 
 
 @compiled
@@ -77,7 +77,7 @@ def arrive(st: State, e: int) -> None:
 @compiled
 def serve(st: State, p: int) -> None:
     """Queue bound and service law of pod p: M/M/c when stationary, plain fluid in overload; implicit in the step length."""
-    dt, sl = st.x[at.DT, 0], st.k[at.STEP, 0] % st.rows.shape[1]
+    dt, sl = st.x[at.DT, 0], st.k[at.STEP, 0] & (st.rows.shape[1] - 1)
     cap, wbar, workers = st.x[at.CAP, p] * st.x[at.FACTOR, p], st.x[at.WBAR, p], st.k[at.WORKERS, p]
     count, load, backlog = st.x[at.COUNT, p], st.x[at.LOAD, p], st.x[at.BACKLOG, p]
     waiting = backlog / wbar
@@ -107,7 +107,7 @@ def serve(st: State, p: int) -> None:
 def enqueue(st: State, e: int) -> None:
     """Accepted calls become cohorts; what the queue has no room for fails now."""
     n = st.k[at.STEP, 0]
-    sl = n % st.rows.shape[1]
+    sl = n & (st.rows.shape[1] - 1)
     for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
         origin, arrived = st.x[at.GOO, st.k[at.RGROUP, r]], st.x[at.ARRIVE, r]
         accepted = arrived * st.x[at.ACCEPT, st.k[at.POD, r]]
@@ -125,7 +125,7 @@ def enqueue(st: State, e: int) -> None:
 def depart(st: State, p: int, head: int, part: float) -> None:
     """The cpu work of a part of cohort `head` of pod p is done: leaves answer, others call their children."""
     h = st.rows.shape[1]
-    sl, now = head % h, st.k[at.STEP, 0] % h
+    sl, now = head & (h - 1), st.k[at.STEP, 0] & (h - 1)
     s = st.k[at.PSTATION, p]
     for j in range(st.k[at.EDGE0, s], st.k[at.EDGE1, s]):
         e = st.k[at.BY_STATION, j]
@@ -145,8 +145,6 @@ def depart(st: State, p: int, head: int, part: float) -> None:
                 st.rows[at.ISSUE, now, r] += amount * head
                 st.rings[at.LEFTE, now, e] += amount
             if st.k[at.JOINS, e] == 0:
-                st.x[at.ROWMEAN, r] = st.x[at.AGE, p]
-                st.x[at.ROWVAR, r] = st.x[at.PODVAR, p]
                 answer(st, r, head, amount)
 
 
@@ -167,13 +165,28 @@ def spread(st: State, p: int) -> None:
 
 
 @compiled
+def size_up(st: State, p: int) -> None:
+    """Latency of the rows of pod p that wait for no children: they answer in the forward pass."""
+    s = st.k[at.PSTATION, p]
+    for j in range(st.k[at.EDGE0, s], st.k[at.EDGE1, s]):
+        e = st.k[at.BY_STATION, j]
+        if st.k[at.JOINS, e] == 0:
+            late = miss(st, e, st.x[at.AGE, p], st.x[at.PODVAR, p])
+            for a in range(st.k[at.ATTEMPTS, e]):
+                r = st.k[at.ROW, e] + a * st.k[at.NPODS, e] + p - st.k[at.POD0, s]
+                st.x[at.ROWMEAN, r] = st.x[at.AGE, p]
+                st.x[at.ROWVAR, r] = st.x[at.PODVAR, p]
+                st.x[at.ROWMISS, r] = late
+
+
+@compiled
 def work_off(st: State, p: int) -> None:
     """First in, first out: move the head of pod p through its cohorts by the work done, then let the passed parts depart."""
     h, n = st.rows.shape[1], st.k[at.STEP, 0]
     head, part, rem = st.k[at.HEAD, p], st.x[at.SERVED_PART, p], st.x[at.REM, p]
     head0, part0 = head, part
     while True:
-        work = st.rings[at.COHORT, head % h, p]
+        work = st.rings[at.COHORT, head & (h - 1), p]
         left = work * (1.0 - part)
         take = min(rem, left)
         if work > 0.0:
@@ -186,14 +199,15 @@ def work_off(st: State, p: int) -> None:
             break
     st.k[at.HEAD, p] = head
     st.x[at.SERVED_PART, p] = part
-    sl = head % h
+    sl = head & (h - 1)
     waited = st.x[at.NOW, 0] + st.x[at.DT, 0] - (st.rings[at.MIDDLE, sl, 0] + (part - 0.5) * st.rings[at.LENGTH, sl, 0])
     st.x[at.AGE, p] = waited if st.x[at.BACKLOG, p] + st.x[at.REM, p] > 0.0 else 0.0
     spread(st, p)
+    size_up(st, p)
     for i in range(head0, head + 1):
         start = part0 if i == head0 else 0.0
         end = part if i == head else 1.0
-        if end > start and st.rings[at.COHORT, i % h, p] > 0.0:
+        if end > start and st.rings[at.COHORT, i & (h - 1), p] > 0.0:
             depart(st, p, i, end - start)
 
 
@@ -201,7 +215,7 @@ def work_off(st: State, p: int) -> None:
 def call_children(st: State, e: int) -> None:
     """Children are called in the step in which the work of their parent is done."""
     n = st.k[at.STEP, 0]
-    left = st.rings[at.LEFTE, n % st.rows.shape[1], e]
+    left = st.rings[at.LEFTE, n & (st.rows.shape[1] - 1), e]
     if left <= 0.0:
         return
     for j in range(st.k[at.KID0, e], st.k[at.KID1, e]):

@@ -1,6 +1,6 @@
 """One step of the request flow and the choice of its length, compiled by numba; only `compiled` imports this.
 
-Formulation: fluid first-in-first-out cohorts with origins. Every cohort knows the step it was issued in and the step of its caller;
+Formulation: fluid first-in-first-out cohorts with origins. Every cohort knows the step it was issued in and that of its caller;
 outcomes are decided when work completes. Order of a step: pods that died, deadlines, back-off, forward level by level,
 backward level by level. Equations: docs/physics.md.
 """
@@ -14,7 +14,6 @@ from itbench.world.flow.jit import compiled, entry
 from itbench.world.flow.layout import State
 from itbench.world.flow.outcomes import tail
 from itbench.world.flow.rings import bury, deadlines, open_step, releases
-
 
 MIN_STEP, MAX_FINE, MAX_STEP = 0.02, 0.25, 1.0
 
@@ -87,9 +86,10 @@ def flush(st: State) -> None:
 
 @compiled
 def pick(st: State) -> float:
-    """Step length: fine while answers come late or queues move and for 20 steps after, else one second."""
-    if st.k[at.QUIET, 0] >= at.SETTLED:
-        return MAX_STEP
+    """Step length: fine while answers come late or queues move and for 20 steps after, else up to one second.
+
+    At rest too a step stays well below the shortest timeout: what is in work when a step ends must not look overdue in the next.
+    """
     shortest, longest = math.inf, 0.0
     for e in range(st.k[at.EDGES, 0]):
         if st.x[at.TIMEOUT, e] < math.inf:
@@ -97,8 +97,9 @@ def pick(st: State) -> float:
             if st.x[at.ATTEMPT, e] > 0.0:
                 shortest = min(shortest, st.x[at.TIMEOUT, e])
         longest = max(longest, st.x[at.BACKOFF, e])
-    fine = min(max(0.1 * shortest, MIN_STEP), MAX_FINE)
-    return max(fine, longest / (0.75 * st.rows.shape[1]))
+    at_rest = st.k[at.QUIET, 0] >= at.SETTLED
+    step_s = min(0.3 * shortest, MAX_STEP) if at_rest else min(0.1 * shortest, MAX_FINE)
+    return max(float(step_s), MIN_STEP, longest / (0.75 * st.rows.shape[1]))
 
 
 @compiled

@@ -43,6 +43,8 @@ _X = iter(range(99))
 # of an edge: levers, state, scratch of a step
 RATE, WORK, TIMEOUT, BACKOFF, CALLS, BUDGET, DELAY, LIMIT = islice(_X, 8)
 TOKENS, HELD, REACH, SHARE, OK0, FAIL0, MEAN, VAR, NETWORK, NEW, NEWO = islice(_X, 11)
+# latency of the children of an edge (mean, variance, the inputs it was computed from), of a chain that starts with an edge
+KIDMEAN, KIDVAR, KIDMARK, CHAINMEAN, CHAINVAR = islice(_X, 5)
 # counters of an edge
 FIRST, ATTEMPT, OK, FAILED, TIMED_OUT, LATE, REJECTED, RETRIED, RESET, ERROR, LIMITED, LATENCY = islice(_X, 12)
 # server-side latency of an edge since the last flush: weight, sums of x, x^2, variance, fixed shift
@@ -52,8 +54,8 @@ WEIGHT, CAP, FACTOR, QUEUE = islice(_X, 4)
 SERVED_PART, BACKLOG, WBAR, RHO, AGE, PODVAR, CPU, SERVED, COUNT, LOAD, ACCEPT, REM, BACKLOG0 = islice(_X, 13)
 # of a station
 SCV, READY = islice(_X, 2)
-# of a row: moments, rounding, counters, faults, scratch
-ROWMEAN, ROWVAR, DEBT, INFLIGHT, DONE, BROKEN, REFUSE, HANG, SPOIL, ARRIVE, HUNG = islice(_X, 11)
+# of a row: moments, P(later than the timeout), rounding, counters, faults, scratch
+ROWMEAN, ROWVAR, ROWMISS, DEBT, INFLIGHT, DONE, BROKEN, REFUSE, HANG, SPOIL, ARRIVE, HUNG = islice(_X, 12)
 # of a group: calls leaving now and their origins; client-side latency since the last flush as above
 GO, GOO, AW, AX, AXX, AV, AS = islice(_X, 7)
 # single numbers in column 0: now, length of the step, time of the last flush, bad outcomes at the last look
@@ -79,8 +81,9 @@ TOKENS_MAX = 100.0
 class State(NamedTuple):
     """All arrays of a net; few, because every one lengthens compilation.
 
-    `k` integers and `x` floats (quantity, index); `rows` and `rings` (quantity, ring slot, index); `news` parents with news (edge,
-    origin step); `hist` calls per latency bucket (side, edge, bucket); `erl` waiting probability of M/M/c (workers - 1, utilisation).
+    `k` integers and `x` floats (quantity, index); `rows` and `rings` (quantity, ring slot, index); `news` parents with news
+    (edge, origin step); `hist` calls per latency bucket (side, edge, bucket); `erl` waiting probability of M/M/c
+    (workers - 1, utilisation).
     """
 
     k: Ints

@@ -1,10 +1,12 @@
-"""What becomes of attempts: answered in time, late, failed, retried, lost; and the news for the caller's step. Part of the kernel.
+"""What becomes of attempts: answered in time, late, failed, retried, lost; and the news for their callers. Part of the kernel.
 
 Functions of the kernel take the state as first argument and change it; `e` is an edge, `r` a row, `p` a pod, `s` a station,
 `sl` a ring slot, `n` the number of the step, `h` the ring length.
 """
 
 import math
+
+import numpy as np
 
 from itbench.world.flow import layout as at
 from itbench.world.flow.jit import compiled
@@ -18,7 +20,7 @@ def tail(x: float, mean: float, var: float) -> float:
     r = max(x, 0.0) / max(mean, 1e-12)
     if k < 1.02:
         return math.exp(-min(r, 700.0))
-    z = (r ** (1.0 / 3.0) - (1.0 - 1.0 / (9.0 * k))) * 3.0 * math.sqrt(k)
+    z = (float(np.cbrt(r)) - (1.0 - 1.0 / (9.0 * k))) * 3.0 * math.sqrt(k)
     a = abs(z)
     t = 1.0 / (1.0 + 0.2316419 * a)
     poly = t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
@@ -31,12 +33,13 @@ def erlang_c(st: State, workers: int, rho: float) -> float:
     """P(wait) of M/M/c at utilisation rho, from the table."""
     u = rho * at.GRID
     i = min(int(u), at.GRID - 1)
-    return st.erl[workers - 1, i] * (1.0 - u + i) + st.erl[workers - 1, i + 1] * (u - i)
+    low, high = float(st.erl[workers - 1, i]), float(st.erl[workers - 1, i + 1])
+    return low * (1.0 - u + i) + high * (u - i)
 
 
 @compiled
 def touch(st: State, parent: int, o: int) -> None:
-    sl = o % st.rows.shape[1]
+    sl = o & (st.rows.shape[1] - 1)
     if parent >= 0 and st.rings[at.FRESH, sl, parent] == 0.0:
         st.rings[at.FRESH, sl, parent] = 1.0
         k = st.k[at.TOUCHED, 0]
@@ -53,15 +56,15 @@ def settle(st: State, what: int, e: int, amount: float, origin: float) -> None:
     h = st.rows.shape[1]
     oldest = float(st.k[at.STEP, 0] - h + 1)
     origin = max(origin, oldest)
-    lo = int(math.floor(origin + 1e-9))
+    lo = math.floor(origin + 1e-9)
     f = min(max(origin - lo, 0.0), 1.0)
     if f < 1e-6:
         f = 0.0
     a = amount / max(st.x[at.CALLS, e], 1.0)
-    st.rings[what, lo % h, e] += a * (1.0 - f)
+    st.rings[what, lo & (h - 1), e] += a * (1.0 - f)
     touch(st, st.k[at.PARENT, e], lo)
     if f > 0.0:
-        st.rings[what, (lo + 1) % h, e] += a * f
+        st.rings[what, (lo + 1) & (h - 1), e] += a * f
         touch(st, st.k[at.PARENT, e], lo + 1)
 
 
@@ -75,7 +78,7 @@ def fail(st: State, r: int, amount: float, origin: float) -> None:
         if st.x[at.BUDGET, e] >= 0.0:
             go = min(amount, st.x[at.TOKENS, e])
             st.x[at.TOKENS, e] -= go
-        sl = st.k[at.STEP, 0] % st.rows.shape[1]
+        sl = st.k[at.STEP, 0] & (st.rows.shape[1] - 1)
         g = st.k[at.RGROUP, r] + 1
         st.rings[at.WAITING, sl, g] += go
         st.rings[at.WAITINGO, sl, g] += go * origin
@@ -86,6 +89,14 @@ def fail(st: State, r: int, amount: float, origin: float) -> None:
 
 
 @compiled
+def miss(st: State, e: int, mean: float, var: float) -> float:
+    """P(an attempt of edge e takes longer than its timeout)."""
+    if st.x[at.TIMEOUT, e] == math.inf:
+        return 0.0
+    return tail(st.x[at.TIMEOUT, e] - st.x[at.NETWORK, e], mean, var)
+
+
+@compiled
 def clock(st: State, r: int, sl: int, ok: float, mean: float, var: float, origin: float) -> None:
     """Collect the latency of answered calls as their caller sees it, retries included."""
     h = st.rows.shape[1]
@@ -93,7 +104,7 @@ def clock(st: State, r: int, sl: int, ok: float, mean: float, var: float, origin
     shift = st.x[at.NETWORK, e]
     if st.k[at.TRY, r] > 0:
         o = int(max(round(origin), st.k[at.STEP, 0] - h + 1))
-        shift += st.rings[at.MIDDLE, sl, 0] - st.rings[at.MIDDLE, o % h, 0]
+        shift += st.rings[at.MIDDLE, sl, 0] - st.rings[at.MIDDLE, o & (h - 1), 0]
     x = mean + shift
     st.x[at.AW, g] += ok
     st.x[at.AX, g] += ok * x
@@ -108,18 +119,17 @@ def answer(st: State, r: int, issued: int, amount: float) -> None:
     """Row r has answered attempts issued in step `issued`: in time they count, else the work was for nothing."""
     e = st.k[at.EDGE, r]
     h = st.rows.shape[1]
-    sl = issued % h
+    sl = issued & (h - 1)
     dt = st.x[at.DT, 0]
     age = st.x[at.NOW, 0] + dt - st.rings[at.MIDDLE, sl, 0] - dt / 2.0
-    mean, var = st.x[at.ROWMEAN, r], st.x[at.ROWVAR, r]
+    mean, var, late = st.x[at.ROWMEAN, r], st.x[at.ROWVAR, r], st.x[at.ROWMISS, r]
     if st.k[at.QUIET, 0] < at.SETTLED and abs(age - mean) > 1.5 * dt:
         mean = age if age > 0.0 else max(age, mean)
+        late = miss(st, e, mean, var)
     net = st.x[at.NETWORK, e]
     ok = 0.0
     if issued >= st.k[at.DUE, e]:
-        ok = amount
-        if st.x[at.TIMEOUT, e] < math.inf:
-            ok = amount * (1.0 - tail(st.x[at.TIMEOUT, e] - net, mean, var))
+        ok = amount * (1.0 - late)
     st.rows[at.OPEN, sl, r] -= ok
     st.x[at.INFLIGHT, r] -= amount
     st.x[at.DONE, r] += amount
@@ -143,7 +153,7 @@ def answer(st: State, r: int, issued: int, amount: float) -> None:
 @compiled
 def spoil(st: State, r: int, issued: int, amount: float) -> None:
     """Row r answers with an error: counts where the caller still waits."""
-    e, sl = st.k[at.EDGE, r], issued % st.rows.shape[1]
+    e, sl = st.k[at.EDGE, r], issued & (st.rows.shape[1] - 1)
     st.x[at.INFLIGHT, r] -= amount
     st.x[at.BROKEN, r] += amount
     if issued >= st.k[at.DUE, e]:

@@ -17,7 +17,7 @@ def bury(st: State, p: int) -> None:
         for a in range(st.k[at.ATTEMPTS, e]):
             r = st.k[at.ROW, e] + a * st.k[at.NPODS, e] + p - st.k[at.POD0, s]
             for i in range(max(n - h + 1, 0), n + 1):
-                sl = i % h
+                sl = i & (h - 1)
                 amount = st.rows[at.OPEN, sl, r]
                 if amount > 1e-15 and i >= st.k[at.DUE, e]:
                     st.x[at.RESET, e] += amount
@@ -44,7 +44,7 @@ def bury(st: State, p: int) -> None:
 def fold_rows(st: State, old: int) -> None:
     """Cohorts of a pod or an edge that are about to be overwritten join the next younger one."""
     h = st.rows.shape[1]
-    a, b = old % h, (old + 1) % h
+    a, b = old & (h - 1), (old + 1) & (h - 1)
     for p in range(st.k[at.PODS, 0]):
         if st.k[at.HEAD, p] <= old:
             rest = 1.0 - st.x[at.SERVED_PART, p]
@@ -76,7 +76,7 @@ def fold_rows(st: State, old: int) -> None:
 def fold(st: State, old: int) -> None:
     """Nothing is lost when the rings lap: what step `old` still holds moves to the next step (its age then reads too young)."""
     h = st.rows.shape[1]
-    a, b = old % h, (old + 1) % h
+    a, b = old & (h - 1), (old + 1) & (h - 1)
     fold_rows(st, old)
     for g in range(st.k[at.GROUPS, 0]):
         if st.k[at.PTR, g] <= old:
@@ -104,7 +104,7 @@ def open_step(st: State, dt: float) -> None:
     """Number the step and clear its columns."""
     h = st.rows.shape[1]
     n = st.k[at.STEP, 0] + 1
-    sl = n % h
+    sl = n & (h - 1)
     if n > h:
         fold(st, n - h)
     st.k[at.STEP, 0] = n
@@ -125,8 +125,8 @@ def deadlines(st: State) -> None:
     h = st.rows.shape[1]
     n, limit = st.k[at.STEP, 0], st.x[at.NOW, 0] + st.x[at.DT, 0] / 2.0 + 1e-9
     for e in range(st.k[at.EDGES, 0]):
-        while st.k[at.DUE, e] < n and st.rings[at.MIDDLE, st.k[at.DUE, e] % h, 0] + st.x[at.TIMEOUT, e] <= limit:
-            sl = st.k[at.DUE, e] % h
+        while st.k[at.DUE, e] < n and st.rings[at.MIDDLE, st.k[at.DUE, e] & (h - 1), 0] + st.x[at.TIMEOUT, e] <= limit:
+            sl = st.k[at.DUE, e] & (h - 1)
             for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
                 amount = st.rows[at.OPEN, sl, r] + st.x[at.DEBT, r]
                 st.x[at.DEBT, r] = min(amount, 0.0)
@@ -147,7 +147,7 @@ def releases(st: State) -> None:
             st.x[at.GO, g] = 0.0
             st.x[at.GOO, g] = 0.0
             while st.k[at.PTR, g] <= n:
-                sl = st.k[at.PTR, g] % h
+                sl = st.k[at.PTR, g] & (h - 1)
                 if st.rings[at.MIDDLE, sl, 0] - st.rings[at.LENGTH, sl, 0] / 2.0 + st.x[at.BACKOFF, e] > now:
                     break
                 st.x[at.GO, g] += st.rings[at.WAITING, sl, g]
