@@ -115,6 +115,14 @@ def test_a_service_with_one_label_too_many():
     assert command.endswith('{"spec": {"selector": {"version": null}}}')
 
 
+def test_of_two_labels_the_one_that_is_not_the_services_name_goes():
+    """Another workload may well carry the foreign label."""
+    view = healthy()
+    view.services[0]["spec"]["selector"]["version"] = "v2"
+    view.pods[1]["metadata"]["labels"]["version"] = "v2"
+    assert only(view)[2] == ['patch service/cart -n shop -p {"spec": {"selector": {"version": null}}}']
+
+
 def test_a_service_that_sends_to_a_closed_port():
     """The target port becomes the one that the containers open."""
     view = healthy()

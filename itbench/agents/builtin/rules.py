@@ -130,18 +130,21 @@ def _selects(selector: dict[str, str], pod: Obj) -> bool:
 
 
 def empty_services(view: View) -> Iterator[Finding]:
-    """Services that select nothing, though without one of their labels they would select pods."""
+    """Services that select nothing, though without one of their labels they would select pods.
+
+    Of several such labels the one goes that leaves the service's own name in the selector: `version` rather than `app`.
+    """
     for service in view.services:
         selector = service["spec"].get("selector") or {}
         if not selector or any(_selects(selector, pod) for pod in view.pods):
             continue
-        for key in sorted(selector):
-            rest = {name: value for name, value in selector.items() if name != key}
-            if rest and any(_selects(rest, pod) for pod in view.pods):
-                patch = json.dumps({"spec": {"selector": {key: None}}})
-                repair = (("patch", f"service/{name_of(service)}", "-n", view.namespace, "-p", patch),)
-                yield Finding(_entity("service", view, service), "selector-mismatch", repair)
-                break
+        rests = {key: {name: selector[name] for name in selector if name != key} for key in sorted(selector)}
+        guilty = [key for key, rest in rests.items() if rest and any(_selects(rest, pod) for pod in view.pods)]
+        guilty.sort(key=lambda key: name_of(service) not in rests[key].values())
+        for key in guilty[:1]:
+            patch = json.dumps({"spec": {"selector": {key: None}}})
+            repair = (("patch", f"service/{name_of(service)}", "-n", view.namespace, "-p", patch),)
+            yield Finding(_entity("service", view, service), "selector-mismatch", repair)
 
 
 def closed_ports(view: View) -> Iterator[Finding]:
