@@ -166,8 +166,8 @@ def test_retries_are_a_suspicion():
 class Estate:
     """Answers kubectl get from a view and alerts from a list of counts, one for each look."""
 
-    def __init__(self, view, firing=(0,)):
-        self.view, self.firing, self.commands = view, list(firing), []
+    def __init__(self, view, firing=(0,), before=False):
+        self.view, self.firing, self.before, self.commands = view, list(firing), before, []
         self.specs = tuple(
             ToolSpec(name=name, description="", input_schema={}) for name in ("kubectl", "alerts", "wait")
         )
@@ -177,6 +177,8 @@ class Estate:
         if name == "alerts":
             count = self.firing.pop(0) if len(self.firing) > 1 else self.firing[0]
             return ToolResult("\n".join(["firing HighErrorRate since t {}"] * count) or "no alerts")
+        if name == "promql":
+            return ToolResult("{} 1" if self.before else "(no series)")
         if name != "kubectl":
             return ToolResult("")
         command = arguments["command"]
@@ -204,17 +206,20 @@ async def test_it_repairs_and_names_what_it_found():
 
 
 @pytest.mark.parametrize(
-    ("firing", "verdict", "acted"),
-    [((0,), "no-incident", False), ((2, 2, 1, 0), "recovered", False), ((2,), "incident", True)],
+    ("firing", "before", "verdict", "acted"),
+    [
+        ((0,), False, "no-incident", False),
+        ((0,), True, "recovered", False),
+        ((2, 2, 1, 0), True, "recovered", False),
+        ((2,), True, "incident", True),
+    ],
 )
-async def test_it_watches_before_it_acts_on_a_suspicion(firing, verdict, acted):
+async def test_it_watches_before_it_acts_on_a_suspicion(firing, before, verdict, acted):
     """Alerts that clear by themselves are left alone; those that stay are not."""
     view = healthy()
     env = view.deployments[1]["spec"]["template"]["spec"]["containers"][0]["env"]
     env.append({"name": "CART_RETRIES", "value": "4"})
-    estate = Estate(view, firing)
-    if not any(firing):
-        env.pop()
+    estate = Estate(view, firing, before)
     submission = await heuristic.solve(TASK, estate)
     assert submission.verdict == verdict
     assert bool(estate.commands) == acted

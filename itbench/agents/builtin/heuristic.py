@@ -6,7 +6,7 @@ otherwise, and answers with what it found. Cloud accounts: `itbench.agents.built
 
 from itbench.agents.builtin.account import repair_account
 from itbench.agents.builtin.look import namespaces, objects
-from itbench.agents.builtin.rules import CERTAIN, PLAUSIBLE, Finding, Rule, View, findings
+from itbench.agents.builtin.rules import CERTAIN, Finding, Rule, View, active_flags, findings, retries
 from itbench.core.documents.task import RootCause, Submission, Task
 from itbench.tools.registry import Tools
 
@@ -29,12 +29,13 @@ async def solve(task: Task, tools: Tools) -> Submission:
         return await _answer(tools, found)
     if await _clears(tools):
         return Submission(verdict="recovered", notes="The alerts cleared without any change.")
-    for rule in PLAUSIBLE:
+    firing = await _firing(tools)
+    for rule in (active_flags, retries) if firing else (active_flags,):
         found = await _repair(tools, views, (rule,))
         if found:
             return await _answer(tools, found)
-    firing = await _firing(tools)
-    return Submission(verdict="incident" if firing else "no-incident", notes="No rule applies.")
+    quiet = "recovered" if await _fired_before(tools) else "no-incident"
+    return Submission(verdict="incident" if firing else quiet, notes="No rule applies.")
 
 
 async def _view(task: Task, tools: Tools, namespace: str) -> View:
@@ -67,6 +68,16 @@ async def _firing(tools: Tools) -> list[str]:
     result = await tools.call("alerts", {"state": "firing"})
     lines = result.text.splitlines() if result.ok else []
     return [line for line in lines if line.startswith("firing") and not any(name in line for name in _LEVEL_OF_NOISE)]
+
+
+async def _fired_before(tools: Tools) -> bool:
+    """Whether anything fired within the last half hour."""
+    if "promql" not in {tool.name for tool in tools.specs}:
+        return False
+    names = "|".join(_LEVEL_OF_NOISE)
+    query = f'count(max_over_time(ALERTS{{alertstate="firing",alertname!~"{names}"}}[30m]))'
+    result = await tools.call("promql", {"query": query})
+    return result.ok and result.text.startswith("{}")
 
 
 async def _clears(tools: Tools) -> bool:

@@ -243,7 +243,7 @@ CERTAIN: tuple[Rule, ...] = (
 """Things that are wrong whatever the symptom is; the first finding for an entity and mechanism counts."""
 
 PLAUSIBLE: tuple[Rule, ...] = (active_flags, retries)
-"""Things that may explain a symptom that stays; one rule's findings are tried at a time."""
+"""Things that may explain a symptom, and are as often there without one."""
 
 
 def findings(view: View, rules: tuple[Rule, ...]) -> list[Finding]:
