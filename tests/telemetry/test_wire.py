@@ -14,8 +14,9 @@ from itbench.telemetry.wire import format_floats, format_times
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0, "0"), (-0.0, "-0"), (1.0, "1"), (0.1, "0.1"), (1e20, "100000000000000000000"), (1e21, "1e+21"), (1.5e300, "1.5e+300"),
-        (0.000001, "0.000001"), (0.0000001, "1e-07"), (123456789.125, "123456789.125"), (nan, "NaN"), (inf, "+Inf"), (-inf, "-Inf"),
+        (0.0, "0"), (-0.0, "-0"), (1.0, "1"), (0.1, "0.1"), (1e20, "100000000000000000000"), (1e21, "1e+21"),
+        (1.5e300, "1.5e+300"), (0.000001, "0.000001"), (0.0000001, "1e-07"), (123456789.125, "123456789.125"),
+        (nan, "NaN"), (inf, "+Inf"), (-inf, "-Inf"),
     ],
 )  # fmt: skip
 def test_numbers_are_printed_as_go_prints_them(value: float, text: str) -> None:
