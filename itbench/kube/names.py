@@ -54,7 +54,9 @@ def subdomain_errors(text: str) -> list[str]:
 def label_errors(text: str) -> list[str]:
     """RFC 1123 label: containers, namespaces, volumes."""
     errors = [too_long(63)] if len(text) > 63 else []
-    return errors if _LABEL.fullmatch(text) else [*errors, _LABEL_TEXT]
+    if _LABEL.fullmatch(text):
+        return errors
+    return [*errors, "must not contain dots" if _SUBDOMAIN.fullmatch(text) else _LABEL_TEXT]
 
 
 def label1035_errors(text: str) -> list[str]:

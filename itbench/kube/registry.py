@@ -493,10 +493,10 @@ class Registry:
             known = before.get("metadata", {}).get("managedFields", [])
             if sent is not None and sent != known:
                 known = [] if sent in ([], [{}]) else sent
-            node = schema.of(obj["apiVersion"], resource.kind)
+            node = schema.of(resource.api_version, resource.kind)
             old, new = (
-                subresources.tracked(resource, before, subresource),
-                subresources.tracked(resource, obj, subresource),
+                subresources.tracked(resource, versions.to_served(state, resource) if state else state, subresource)
+                for state in (before, obj)
             )
             entries = managed.record_update(known, old, new, node, self._writer(resource, options, subresource))
         if entries:

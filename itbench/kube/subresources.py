@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from itbench.core.clock import rfc3339
 from itbench.kube import deletion, status
-from itbench.kube.client import Obj
+from itbench.kube.client import ApiError, Obj
 from itbench.kube.kinds.check import Check
 from itbench.kube.requests import DeleteOptions, Options, Result
 from itbench.kube.resources import Resource
 from itbench.kube.selectors import format_selector, matches
-from itbench.kube.status import Cause
+from itbench.kube.status import Cause, Problem
 from itbench.kube.store import Entry
 
 if TYPE_CHECKING:
@@ -98,8 +98,6 @@ def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:
         return obj
     if subresource == "status":
         return {key: value for key, value in obj.items() if key in ("metadata", "status")}
-    if subresource == "binding":
-        return obj
     return {key: value for key, value in obj.items() if key != "status"}
 
 
@@ -206,6 +204,11 @@ def _success(code: int = 201) -> Obj:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}
 
 
+def _bind_conflict(name: str, why: str) -> ApiError:
+    text = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+    return status.failure(409, "Conflict", text, Problem(name, "", "pods/binding"))
+
+
 def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, options: Options) -> Result:
     node = (body.get("target") or {}).get("name", "")
     if not node:
@@ -214,11 +217,10 @@ def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, opt
         raise status.invalid("Binding", "", entry.name, check.causes)
     pod = entry.copy()
     if pod["metadata"].get("deletionTimestamp"):
-        raise status.conflict(resource, entry.name, f"pod {entry.name} is being deleted, cannot be assigned to a host")
+        raise _bind_conflict(entry.name, f"pod {entry.name} is being deleted, cannot be assigned to a host")
     if pod["spec"].get("nodeName"):
-        raise status.conflict(
-            resource, entry.name, f'pod {entry.name} is already assigned to node "{pod["spec"]["nodeName"]}"'
-        )
+        node_name = pod["spec"]["nodeName"]
+        raise _bind_conflict(entry.name, f'pod {entry.name} is already assigned to node "{node_name}"')
     pod["spec"]["nodeName"] = node
     state = pod.setdefault("status", {})
     rows = [row for row in state.get("conditions", []) if row["type"] != "PodScheduled"]
@@ -228,11 +230,8 @@ def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, opt
         "lastProbeTime": None,
         "lastTransitionTime": rfc3339(registry.now()),
     }
-    if pod["metadata"].get("generation"):
-        condition["observedGeneration"] = pod["metadata"]["generation"]
     state["conditions"] = [*rows, condition]
     if not options.dry_run:
-        registry._own(resource, entry.object, pod, options, "binding", None)
         registry.store.put(resource.storage, pod)
     return Result(_success(), None, True, [], entry)
 

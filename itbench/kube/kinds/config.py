@@ -4,8 +4,9 @@ import base64
 
 from itbench.kube.client import Obj
 from itbench.kube.kinds.base import Behaviour
-from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.check import Check, printed
 from itbench.kube.names import config_key_errors, label_errors, qualified_errors
+from itbench.kube.status import Cause
 
 _LIMIT = 1024 * 1024
 _IMMUTABLE = "field is immutable when `immutable` is set"
@@ -104,12 +105,14 @@ def check_taints(taints: list[Obj], field: str, check: Check) -> None:
         elif effect not in _EFFECTS:
             check.unsupported(f"{where}.effect", effect, _EFFECTS)
         if (key, effect) in seen:
-            check.duplicate(where, row)
+            shown = {"Key": key, "Value": row.get("value", ""), "Effect": effect, "TimeAdded": None}
+            text = f"Duplicate value: {printed(shown)}: taints must be unique by key and effect pair"
+            check.causes.append(Cause("FieldValueDuplicate", where, text))
         seen.add((key, effect))
 
 
 def _check_node(obj: Obj, check: Check) -> None:
-    check_taints((obj.get("spec") or {}).get("taints") or [], "spec.taints", check)
+    check_taints((obj.get("spec") or {}).get("taints") or [], "metadata.taints", check)
 
 
 def _check_node_update(new: Obj, old: Obj, check: Check) -> None:
@@ -117,6 +120,12 @@ def _check_node_update(new: Obj, old: Obj, check: Check) -> None:
         before, after = (old.get("spec") or {}).get(key), (new.get("spec") or {}).get(key)
         if before and before != after:
             check.forbidden("spec." + key, "node updates may not change " + key + ' except from "" to valid')
+
+
+def _default_event(obj: Obj) -> None:
+    obj.setdefault("eventTime", None)
+    obj.setdefault("reportingComponent", "")
+    obj.setdefault("reportingInstance", "")
 
 
 def _check_event(obj: Obj, check: Check) -> None:
@@ -141,5 +150,5 @@ SECRET = Behaviour(default=_default_secret, validate=_check_secret, validate_upd
 NAMESPACE = Behaviour(default=_default_namespace, prepare=_prepare_namespace, name_errors=label_errors)
 SERVICEACCOUNT = Behaviour()
 NODE = Behaviour(default=_default_node, validate=_check_node, validate_update=_check_node_update)
-EVENT = Behaviour(validate=_check_event)
+EVENT = Behaviour(default=_default_event, validate=_check_event)
 LEASE = Behaviour(validate=_check_lease)

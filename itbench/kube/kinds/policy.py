@@ -29,7 +29,9 @@ def _check_budget(obj: Obj, check: Check) -> None:
     spec = obj.get("spec") or {}
     low, high = spec.get("minAvailable"), spec.get("maxUnavailable")
     if low is not None and high is not None:
-        check.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+        names = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+        shown = {name[:1].upper() + name[1:]: spec.get(name) for name in names}
+        check.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for key, value in (("minAvailable", low), ("maxUnavailable", high)):
         if value is not None:
             check_int_or_percent(value, f"spec.{key}", check)
@@ -101,6 +103,10 @@ def _check_hpa(obj: Obj, check: Check) -> None:
     for key in ("kind", "name"):
         if not reference.get(key):
             check.required(f"spec.scaleTargetRef.{key}")
+    if "/" not in reference.get("apiVersion", ""):
+        version = reference.get("apiVersion", "")
+        if version != "v1":
+            check.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
     for index, row in enumerate(spec.get("metrics") or ()):
         _check_metric(row, f"spec.metrics[{index}]", check)
 
@@ -146,13 +152,15 @@ def _default_limit_range(obj: Obj) -> None:
                 del row[key]
 
 
-def _less(row: Obj, low: str, high: str, field: str, check: Check) -> None:
+def _less(row: Obj, low: str, high: str, field: str, check: Check, blamed: str = "") -> None:
     for name, value in (row.get(low) or {}).items():
         limit = (row.get(high) or {}).get(name)
         if limit is not None and parse_quantity(value) > parse_quantity(limit):
             names = {"defaultRequest": "default request", "default": "default"}
             text = f"{names.get(low, low)} value {value} is greater than {names.get(high, high)} value {limit}"
-            check.invalid(f"{field}.{low}[{name}]", value, text)
+            blame = blamed or low
+            shown = limit if blamed == "defaultRequest" else value
+            check.invalid(f"{field}.{blame}[{name}]", shown, text)
 
 
 def _check_limit_range(obj: Obj, check: Check) -> None:
@@ -162,9 +170,12 @@ def _check_limit_range(obj: Obj, check: Check) -> None:
             for key in ("default", "defaultRequest"):
                 if row.get(key):
                     check.forbidden(f"{field}.{key}", "may not be specified when `type` is 'Pod'")
-        pairs = (("min", "max"), ("defaultRequest", "max"), ("defaultRequest", "default"), ("min", "defaultRequest"))
-        for low, high in (*pairs, ("min", "default"), ("default", "max")):
-            _less(row, low, high, field, check)
+        _less(row, "min", "max", field, check)
+        _less(row, "min", "defaultRequest", field, check, "defaultRequest")
+        _less(row, "defaultRequest", "max", field, check)
+        _less(row, "defaultRequest", "default", field, check)
+        _less(row, "min", "default", field, check, "default")
+        _less(row, "default", "max", field, check)
 
 
 def _default_priority(obj: Obj) -> None:

@@ -59,7 +59,7 @@ def _check_subject(subject: Obj, field: str, check: Check, *, namespaced: bool) 
         if group != _GROUP:
             check.unsupported(f"{field}.apiGroup", group, (_GROUP,))
     else:
-        check.unsupported(f"{field}.kind", kind, ("Group", "ServiceAccount", "User"))
+        check.unsupported(f"{field}.kind", kind, ("ServiceAccount", "User", "Group"))
 
 
 def _check_reference(obj: Obj, kinds: tuple[str, ...], check: Check) -> None:
@@ -76,7 +76,7 @@ def _check_reference(obj: Obj, kinds: tuple[str, ...], check: Check) -> None:
 
 
 def _check_binding(obj: Obj, check: Check) -> None:
-    _check_reference(obj, ("ClusterRole", "Role"), check)
+    _check_reference(obj, ("Role", "ClusterRole"), check)
     for index, subject in enumerate(obj.get("subjects") or ()):
         _check_subject(subject, f"subjects[{index}]", check, namespaced=True)
 
@@ -89,7 +89,9 @@ def _check_cluster_binding(obj: Obj, check: Check) -> None:
 
 def _check_binding_update(new: Obj, old: Obj, check: Check) -> None:
     if new.get("roleRef") != old.get("roleRef"):
-        check.invalid("roleRef", new.get("roleRef"), "cannot change roleRef")
+        reference = new.get("roleRef") or {}
+        names = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+        check.invalid("roleRef", {title: reference.get(key, "") for title, key in names}, "cannot change roleRef")
 
 
 ROLE = Behaviour(validate=_check_role, name_errors=path_segment_errors)

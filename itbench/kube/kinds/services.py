@@ -179,7 +179,9 @@ def _check_slice(obj: Obj, check: Check) -> None:
             check.required(f"endpoints[{index}].addresses", "must contain at least 1 address")
         for at, address in enumerate(addresses):
             where = f"endpoints[{index}].addresses[{at}]"
-            if kind == "IPv4" and (not _is_address(address) or ":" in address):
+            if kind in ("IPv4", "IPv6") and not _is_address(address):
+                check.invalid(where, address, _ADDRESS_TEXT)
+            elif kind == "IPv4" and ":" in address:
                 check.invalid(where, address, "must be a valid IPv4 address")
             elif kind == "IPv4" and ipaddress.ip_address(address).is_loopback:
                 check.invalid(where, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
@@ -214,14 +216,15 @@ def _check_backend(backend: Obj, field: str, check: Check) -> None:
         elif port.get("name") and port.get("number"):
             check.invalid(field, "", "cannot set both port name & port number")
     elif not resource:
-        check.required(field, "resource or service backend is required")
+        check.invalid(field, "", "resource or service backend is required")
 
 
 def _check_path(path: Obj, field: str, check: Check) -> None:
     kind, text = path.get("pathType"), path.get("path", "")
     if not kind:
         check.required(f"{field}.pathType", "pathType must be specified")
-    elif kind in ("Exact", "Prefix"):
+        return
+    if kind in ("Exact", "Prefix"):
         if not text.startswith("/"):
             check.invalid(f"{field}.path", text, "must be an absolute path")
         for bad in ("//", "/./", "/../", "%2f", "%2F"):
@@ -272,10 +275,10 @@ def _check_peer(peer: Obj, field: str, check: Check) -> None:
             check_label_selector(peer[key], f"{field}.{key}", check)
     block = peer.get("ipBlock")
     if block is not None:
+        _check_block(block, f"{field}.ipBlock", check)
         if found:
             check.forbidden(field, "may not specify both ipBlock and another peer")
         found += 1
-        _check_block(block, f"{field}.ipBlock", check)
     if not found:
         check.required(field, "must specify a peer")
 
@@ -313,14 +316,14 @@ def _check_network_policy(obj: Obj, check: Check) -> None:
         for index, rule in enumerate(spec.get(direction) or ()):
             where = f"spec.{direction}[{index}]"
             for at, port in enumerate(rule.get("ports") or ()):
-                check.one_of(f"{where}.ports[{at}].protocol", port.get("protocol"), _PROTOCOLS)
+                check.one_of(f"{where}.ports[{at}].protocol", port.get("protocol"), ("TCP", "UDP", "SCTP"))
                 if "port" in port:
                     check_port_or_name(port["port"], f"{where}.ports[{at}].port", check)
             for at, peer in enumerate(rule.get(peers) or ()):
                 _check_peer(peer, f"{where}.{peers}[{at}]", check)
     for index, kind in enumerate(spec.get("policyTypes") or ()):
         if kind not in ("Ingress", "Egress"):
-            check.unsupported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress"))
+            check.unsupported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
 
 
 SERVICE = Behaviour(

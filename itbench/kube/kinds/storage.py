@@ -26,9 +26,9 @@ def _prepare_volume(new: Obj, old: Obj | None) -> None:
         new["status"] = {"phase": "Pending"}
 
 
-def _check_modes(modes: list[str], field: str, check: Check) -> None:
+def _check_modes(modes: list[str], field: str, check: Check, text: str = "") -> None:
     if not modes:
-        check.required(field, "at least 1 access mode is required")
+        check.required(field, text)
     for mode in modes:
         if mode not in _MODES:
             check.unsupported(field, mode, _MODES)
@@ -46,7 +46,7 @@ def _check_size(value: object, field: str, check: Check) -> None:
 def _check_claim(obj: Obj, check: Check) -> None:
     spec = obj["spec"]
     check_label_selector(spec.get("selector"), "spec.selector", check)
-    _check_modes(spec.get("accessModes") or [], "spec.accessModes", check)
+    _check_modes(spec.get("accessModes") or [], "spec.accessModes", check, "at least 1 access mode is required")
     requests = (spec.get("resources") or {}).get("requests") or {}
     _check_size(requests.get("storage"), "spec.resources[storage]", check)
     if spec.get("storageClassName"):
@@ -95,6 +95,7 @@ def _check_volume(obj: Obj, check: Check) -> None:
     _check_modes(spec.get("accessModes") or [], "spec.accessModes", check)
     if not spec.get("capacity"):
         check.required("spec.capacity")
+        check.unsupported("spec.capacity", None, ("storage",))
     else:
         _check_size(spec["capacity"].get("storage"), "spec.capacity[storage]", check)
     policy = spec.get("persistentVolumeReclaimPolicy")

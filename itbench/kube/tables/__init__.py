@@ -77,20 +77,6 @@ def _definitions() -> dict[str, list[Obj]]:
     return found
 
 
-_NAME: Obj = {
-    "name": "Name",
-    "type": "string",
-    "format": "name",
-    "description": "Name must be unique within a namespace.",
-    "priority": 0,
-}
-_CREATED: Obj = {
-    "name": "Created At",
-    "type": "date",
-    "format": "",
-    "description": "When the object was created.",
-    "priority": 0,
-}
 _AGE: Obj = {
     "name": "Age",
     "type": "date",
@@ -104,7 +90,8 @@ def columns(resource: Resource) -> list[Obj]:
     """Column definitions (shared: do not change)."""
     if resource.storage in _PRINTERS:
         return _definitions()[f"{resource.name}/{resource.version}"]
-    return [_NAME, _AGE] if resource.custom else [_NAME, _CREATED]
+    plain = _definitions()["limitranges/v1"]
+    return [plain[0], _AGE] if resource.custom else plain
 
 
 def _cells(resource: Resource, entry: Entry) -> Cells:

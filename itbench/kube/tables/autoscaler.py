@@ -53,5 +53,5 @@ def autoscaler(obj: Obj) -> Cells:
     ref = spec.get("scaleTargetRef") or {}
     targets = _targets(spec.get("metrics") or [], status.get("currentMetrics") or [])
     low = UNSET if spec.get("minReplicas") is None else str(spec["minReplicas"])
-    row = [f"{ref.get('kind', '')}/{ref.get('name', '')}", targets, low, str(spec.get("maxReplicas", 0))]
-    return [obj["metadata"]["name"], *row, str(status.get("currentReplicas", 0)), age(obj)]
+    row = [f"{ref.get('kind', '')}/{ref.get('name', '')}", targets, low, spec.get("maxReplicas", 0)]
+    return [obj["metadata"]["name"], *row, status.get("currentReplicas", 0), age(obj)]

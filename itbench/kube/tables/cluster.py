@@ -125,8 +125,7 @@ def storageclass(obj: Obj) -> Cells:
     """Provisioner and modes."""
     default = (obj["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
     row = [obj.get("provisioner", ""), obj.get("reclaimPolicy", ""), obj.get("volumeBindingMode", "")]
-    expansion = "true" if obj.get("allowVolumeExpansion") else "false"
-    return [_name(obj) + (" (default)" if default else ""), *row, expansion, age(obj)]
+    return [_name(obj) + (" (default)" if default else ""), *row, bool(obj.get("allowVolumeExpansion")), age(obj)]
 
 
 def binding(obj: Obj) -> Cells:
