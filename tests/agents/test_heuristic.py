@@ -169,7 +169,7 @@ class Estate:
     def __init__(self, view, firing=(0,), before=False):
         self.view, self.firing, self.before, self.commands = view, list(firing), before, []
         self.specs = tuple(
-            ToolSpec(name=name, description="", input_schema={}) for name in ("kubectl", "alerts", "wait")
+            ToolSpec(name=name, description="", input_schema={}) for name in ("kubectl", "alerts", "promql", "wait")
         )
 
     async def call(self, name, arguments=None):
