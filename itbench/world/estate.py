@@ -10,7 +10,6 @@
 Everything is deterministic and plain: `World.load(world.save())` goes on bit for bit.
 """
 
-from math import inf
 from typing import Any
 
 from itbench.core.documents.app import App
@@ -19,13 +18,15 @@ from itbench.core.ids import Ids
 from itbench.kube.plane import ControlPlane
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.rules import RuleEngine
-from itbench.world import chaos
+from itbench.world.chaos import Chaos
 from itbench.world.cluster import Cluster
+from itbench.world.door import Door
 from itbench.world.flow.engine import Flow
 from itbench.world.kubelet.state import PodState
 from itbench.world.levers import Levers
-from itbench.world.probes import Probes, Sample
-from itbench.world.wiring import Net, build
+from itbench.world.probes import Sample
+from itbench.world.scrapes import Running, Scrapes
+from itbench.world.wiring import build
 
 SETTLE_S = 180.0
 """How far staging lets time run at most before one answer."""
@@ -38,20 +39,23 @@ class World:
     def __init__(self, app: App | None, seed: int, noise_seed: int, clusters: dict[str, Cluster]) -> None:
         self.app, self.seed, self.noise_seed, self.clusters = app, seed, noise_seed, clusters
         self.now = 0.0
-        self.metrics = MetricStore()
-        self.rules = RuleEngine()
-        self.chaos = {name: chaos.Chaos(cluster) for name, cluster in clusters.items()}
-        self.net: Net | None = build(app) if app is not None and app.journeys else None
-        self.flow: Flow | None = None
-        self.levers: Levers | None = None
-        self.probes: Probes | None = None
+        self.chaos = {name: Chaos(cluster) for name, cluster in clusters.items()}
+        self.running: Running | None = None
         self._stale = True
-        if app is not None and self.net is not None:
+        if app is not None and app.journeys:
             main = next(iter(clusters))
-            self.flow = Flow(self.net.spec)
-            self.levers = Levers(app, self.net, clusters[main], self.flow, self.chaos[main].stolen)
-            self.probes = Probes(app, self.net)
+            net = build(app)
+            flow = Flow(net.spec)
+            levers = Levers(app, net, clusters[main], flow, self.chaos[main].stolen)
+            self.running = Running(app, net, flow, levers, clusters[main])
             clusters[main].health = self._health
+        self.scrapes = Scrapes(clusters, self.chaos, self.running, noise_seed)
+        self._doors = {
+            name: Door(cluster, self.scrapes.logbook(name), self.scrapes.usage[name])
+            for name, cluster in clusters.items()
+        }
+        for name, cluster in clusters.items():
+            cluster.plane.metrics = self._doors[name].pod_metrics
 
     @classmethod
     def create(
@@ -90,8 +94,22 @@ class World:
         """The first cluster."""
         return next(iter(self.clusters.values()))
 
+    @property
+    def metrics(self) -> MetricStore:
+        """Samples of all targets."""
+        return self.scrapes.metrics
+
+    @property
+    def rules(self) -> RuleEngine:
+        """Alert rules and their state."""
+        return self.scrapes.rules
+
+    def door(self, plane: str = "main") -> Door:
+        """The kubelets' doors of one control plane: a `NodeDoor`, and the log source of Loki."""
+        return self._doors[plane]
+
     def _health(self, workload: str, operation: str) -> float:
-        return self.probes.health.get(f"{workload} {operation}", 1.0) if self.probes else 1.0
+        return self.running.probes.health.get(f"{workload} {operation}", 1.0) if self.running else 1.0
 
     # ---- time
 
@@ -99,9 +117,7 @@ class World:
         """World second of the next thing that happens by itself (the flow's own steps apart)."""
         times = [cluster.due() for cluster in self.clusters.values()]
         times += [each.due() for each in self.chaos.values()]
-        if self.probes is not None:
-            times.append(self.probes.due())
-        return max(self.now, min(times, default=inf))
+        return max(self.now, min(*times, self.scrapes.due()))
 
     def advance(self, until: float) -> None:
         """Let the world go on to `until`, event by event. Earlier times only catch up with changes made meanwhile."""
@@ -111,12 +127,13 @@ class World:
             self._catch_up()
 
     def _move(self, now: float) -> None:
-        if self.flow is not None and now > self.flow.now:
-            self._rewire()
-            self.flow.advance(now)
+        if self.running is not None and now > self.running.flow.now:
+            self._rewire(self.running)
+            self.running.flow.advance(now)
         self.now = now
-        if self.probes is not None and self.flow is not None and now >= self.probes.due() - 1e-9:
-            self.probes.record(self.flow, now)
+        for cluster in self.clusters.values():
+            cluster.plane.now = max(cluster.plane.now, now)
+        self.scrapes.step(now)
 
     def _catch_up(self) -> None:
         """Controllers, kubelets and disturbances at this moment, until none has anything to do."""
@@ -130,10 +147,10 @@ class World:
                 if not disturbed:
                     break
 
-    def _rewire(self) -> None:
+    def _rewire(self, it: Running) -> None:
         """Bring the flow up to date with what changed since it last ran."""
-        if self._stale and self.levers is not None:
-            self.levers.update()
+        if self._stale and any(it.levers.rates.values()):
+            it.levers.update()
             self._stale = False
 
     def settle(self) -> None:
@@ -163,19 +180,19 @@ class World:
         Raises:
             UsageError: no such journey, or one without traffic of its own.
         """
-        if self.levers is None or self.app is None:
-            raise UsageError("load on a world without an app")
+        if self.running is None:
+            raise UsageError("load on a world without an app", seen=sorted(journeys), expected="an app with journeys")
         for name, rate in journeys.items():
-            if name not in self.levers.net.roots:
-                known = ", ".join(self.levers.net.roots)
+            if name not in self.running.net.roots:
+                known = ", ".join(self.running.net.roots)
                 raise UsageError("load on a journey", seen=name, expected=f"one of {known}")
-            self.levers.rates[name] = rate
+            self.running.levers.rates[name] = rate
         self._stale = True
 
     @property
     def rates(self) -> dict[str, float]:
         """Requests per second of each journey now."""
-        return dict(self.levers.rates) if self.levers else {}
+        return dict(self.running.levers.rates) if self.running else {}
 
     def default_load(self) -> dict[str, float]:
         """The rates that the app's document names."""
@@ -184,7 +201,7 @@ class World:
 
     def journeys(self, start: float, end: float) -> dict[str, list[Sample]]:
         """What outside probes measured in (start, end], by journey."""
-        return self.probes.journeys(start, end) if self.probes else {}
+        return self.running.probes.journeys(start, end) if self.running else {}
 
     def pods(self, plane: str = "main") -> list[PodState]:
         """The kubelets' view of the pods of a cluster."""
@@ -201,11 +218,9 @@ class World:
             "now": self.now,
             "clusters": {name: cluster.save() for name, cluster in self.clusters.items()},
             "chaos": {name: each.save() for name, each in self.chaos.items()},
-            "flow": self.flow.save() if self.flow else None,
-            "levers": self.levers.save() if self.levers else None,
-            "probes": self.probes.save() if self.probes else None,
-            "metrics": self.metrics.save(),
-            "rules": self.rules.save(),
+            "flow": self.running.flow.save() if self.running else None,
+            "levers": self.running.levers.save() if self.running else None,
+            "scrapes": self.scrapes.save(),
             "stale": self._stale,
         }
 
@@ -218,12 +233,10 @@ class World:
             clusters[name] = Cluster.load(saved, app if index == 0 else None, Ids(data["seed"] * 1000 + 500 + index))
         world = cls(app, data["seed"], data["noise_seed"], clusters)
         world.now, world._stale = data["now"], data["stale"]
-        world.metrics = MetricStore.load(data["metrics"])
-        world.rules = RuleEngine.load(data["rules"])
         for name, saved in data["chaos"].items():
             world.chaos[name].restore(saved)
-        if world.flow is not None and world.levers is not None and world.probes is not None:
-            world.flow.load(data["flow"])
-            world.levers.restore(data["levers"])
-            world.probes.restore(data["probes"])
+        if world.running is not None:
+            world.running.flow.load(data["flow"])
+            world.running.levers.restore(data["levers"])
+        world.scrapes.restore(data["scrapes"])
         return world

@@ -79,7 +79,7 @@ class Levers:
 
     def update(self) -> None:
         """Bring the engine up to date with the cluster."""
-        members = {workload: self._members(workload) for workload in self.net.stations}
+        members = self._all_members()
         self._place(members)
         self.flags = self._read_flags(members)
         routes: dict[tuple[str, str, int], tuple[str, frozenset[str]]] = {}
@@ -129,24 +129,24 @@ class Levers:
 
     # ---- pods
 
-    def _members(self, workload: str) -> list[Member]:
-        service = self.app.services[workload]
-        wanted = {workload, *service.also}
-        found: list[Member] = []
+    def _all_members(self) -> dict[str, list[Member]]:
+        """Pods of every workload of the app, oldest first."""
+        found: dict[str, list[Member]] = {workload: [] for workload in self.net.stations}
+        homes = {name: w for w in self.net.stations for name in (w, *self.app.services[w].also)}
         for pod in self.cluster.kubelets.pods.values():
-            if pod.namespace != self.app.namespace:
+            obj = (
+                self.cluster.objects.get("pods", pod.namespace, pod.name)
+                if pod.namespace == self.app.namespace
+                else None
+            )
+            owner = self.cluster.objects.workload_of(obj) if obj is not None else ""
+            if obj is None or owner not in homes:
                 continue
-            obj = self.cluster.objects.get("pods", pod.namespace, pod.name)
-            if obj is None:
-                continue
-            owner = self.cluster.objects.workload_of(obj)
-            if owner not in wanted:
-                continue
-            specs = specs_of(obj)
+            service, specs = self.app.services[homes[owner]], specs_of(obj)
             name = service.container or owner.rsplit("/", 1)[-1]
-            if name not in pod.containers:
+            if name not in specs:
                 name = obj["spec"]["containers"][0]["name"]
-            found.append(self._member(pod, obj, pod.containers[name], specs[name], service.program))
+            found[homes[owner]].append(self._member(pod, obj, pod.containers[name], specs[name], service.program))
         return found
 
     def _member(self, pod: PodState, obj: Obj, container: ContainerState, spec: Obj, program: str | None) -> Member:
@@ -249,6 +249,7 @@ class Levers:
             work_x *= max(value if effect.cpu_x == "value" else effect.cpu_x, MIN_FACTOR)
             delay_s += (value if effect.latency_ms == "value" else effect.latency_ms) / 1000
         self._apply(link, defects, operation.service_ms / 1000 * work_x, delay_s)
+        self._spoil(link, defects, members[link.workload])
 
     def _apply(self, link: Link, defects: Defects, work_s: float, delay_s: float) -> None:
         edge, base = link.index, self.net.spec.edges[link.index]
@@ -262,16 +263,16 @@ class Levers:
         else:
             self._set("refuse", edge, defects.refuse)
             self._set("hang", edge, defects.hang)
-        if not self._has_releases(link.workload):
-            self._set("error", edge, defects.error)
-            return
-        for slot, member in enumerate(self._placed(link.workload)):
-            release = self._release(link.workload, member) if member is not None else None
-            self._set("error", edge, 1 - (1 - defects.error) * (1 - (release.errors if release else 0.0)), slot)
 
-    def _placed(self, workload: str) -> list[Member | None]:
-        alive = {m.pod.uid: m for m in self._members(workload)}
-        return [alive.get(uid) for uid in self.slots[workload]]
+    def _spoil(self, link: Link, defects: Defects, found: list[Member]) -> None:
+        """Errors given by the callee: everywhere, or per pod where releases differ."""
+        if not self._has_releases(link.workload):
+            self._set("error", link.index, defects.error)
+            return
+        alive = {member.pod.uid: member for member in found}
+        for slot, uid in enumerate(self.slots[link.workload]):
+            release = self._release(link.workload, alive[uid]) if uid in alive else None
+            self._set("error", link.index, 1 - (1 - defects.error) * (1 - (release.errors if release else 0.0)), slot)
 
     def _has_releases(self, workload: str) -> bool:
         name = self.app.services[workload].program

@@ -21,6 +21,7 @@ WATCHED = (
     "replicasets.apps",
     "stresschaos.chaos-mesh.org",
     "podchaos.chaos-mesh.org",
+    "prometheusrules.monitoring.coreos.com",
 )
 """Resources that the world reacts to."""
 
@@ -43,6 +44,8 @@ class Objects:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.revision = -1
+        self.version = 0
+        """Grows with every change of a watched object."""
         self._tables: dict[str, dict[Key, Obj]] = {resource: {} for resource in WATCHED}
         self._slices: dict[Key, dict[str, Obj]] = {}
         self._by_ip: dict[str, Key] = {}
@@ -60,6 +63,7 @@ class Objects:
             changes, self.revision = self.client.changes(-1, WATCHED)
         for change in changes:
             self._apply(change)
+        self.version += len(changes)
         return changes
 
     def _clear(self) -> None:

@@ -92,8 +92,8 @@ class Probes:
         """Count from here on: `now` becomes the beginning of the first period."""
         self._at = now
 
-    def record(self, flow: Flow, now: float) -> None:
-        """Close the period that ends now."""
+    def record(self, flow: Flow, now: float) -> dict[str, Floats]:
+        """Close the period that ends now; returns what each counter grew by, per edge."""
         counters = flow.counters()
         buckets = flow.latency_buckets()
         delta = {name: values - self._last.get(name, 0.0) for name, values in counters.items()}
@@ -107,6 +107,7 @@ class Probes:
                 self._following(name, journey.follows, delta, now, span)
         self._note_health(delta)
         self._last, self._buckets, self._at = dict(counters), buckets, now
+        return delta
 
     def _direct(self, name: str, delta: dict[str, Floats], moved: Floats, now: float, span: float) -> None:
         root, totals = self.net.roots[name], self.totals[name]

@@ -27,8 +27,8 @@ services:
     operations:
       GET /:
         service_ms: 20
-        calls: [{to: deployment/api, operation: Get, address: {env: API_ADDR}, timeout_s: {env: API_TIMEOUT_MS, default: 1000, unit: ms},
-                 retries: {env: API_RETRIES, default: 1, max: 4}}]
+        calls: [{to: deployment/api, operation: Get, address: {env: API_ADDR},
+                 timeout_s: {env: API_TIMEOUT_MS, default: 1000, unit: ms}, retries: {env: API_RETRIES, default: 1, max: 4}}]
   deployment/api:
     program: api
     protocol: grpc

@@ -1,0 +1,142 @@
+"""kube-state-metrics of one cluster: what the objects say. Recomputed only when an object has changed."""
+
+from collections.abc import Iterator
+
+from itbench.core.clock import parse_rfc3339, unix
+from itbench.kube.client import Obj
+from itbench.kube.quantity import parse_quantity
+from itbench.telemetry.labels import freeze
+from itbench.telemetry.metrics import MetricStore
+from itbench.world.metrics.sheet import Row, Sheet
+from itbench.world.objects import Objects
+
+JOB = {"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}
+PHASES = ("Pending", "Succeeded", "Failed", "Unknown", "Running")
+UNITS = {"cpu": "core", "memory": "byte", "ephemeral_storage": "byte", "pods": "integer"}
+
+
+def _row(name: str, value: float, **labels: str) -> Row:
+    return freeze({"__name__": name, **JOB, **labels}), float(value)
+
+
+class StateMetrics:
+    """The exporter of one cluster."""
+
+    def __init__(self, store: MetricStore, objects: Objects, plane: str) -> None:
+        suffix = "" if plane == "main" else f"/{plane}"
+        self._sheet, self._objects = Sheet(store, f"kube-state-metrics{suffix}"), objects
+        self._seen, self._rows = -1, list[Row]()
+
+    def scrape(self, now: float) -> None:
+        """One scrape."""
+        if self._objects.version != self._seen:
+            self._rows = [*self._nodes(), *self._pods(), *self._deployments(), *self._replica_sets()]
+            self._seen = self._objects.version
+        self._sheet.write(now, self._rows)
+
+    def _nodes(self) -> Iterator[Row]:
+        for node in self._objects.all("nodes"):
+            name, status = node["metadata"]["name"], node.get("status") or {}
+            version = (status.get("nodeInfo") or {}).get("kubeletVersion", "")
+            yield _row("kube_node_info", 1, node=name, kubelet_version=version)
+            yield _row("kube_node_spec_unschedulable", bool(node["spec"].get("unschedulable")), node=name)
+            for condition in status.get("conditions") or ():
+                for state in ("true", "false", "unknown"):
+                    value = condition["status"].lower() == state
+                    yield _row(
+                        "kube_node_status_condition", value, node=name, condition=condition["type"], status=state
+                    )
+            for resource, amount in (status.get("allocatable") or {}).items():
+                unit = UNITS.get(resource.replace("-", "_"))
+                if unit:
+                    size = float(parse_quantity(str(amount)))
+                    resource = resource.replace("-", "_")
+                    yield _row("kube_node_status_allocatable", size, node=name, resource=resource, unit=unit)
+
+    def _pods(self) -> Iterator[Row]:
+        for pod in self._objects.all("pods"):
+            meta, status = pod["metadata"], pod.get("status") or {}
+            who = {"namespace": meta.get("namespace", ""), "pod": meta["name"], "uid": meta["uid"]}
+            node, phase = pod["spec"].get("nodeName", ""), status.get("phase", "Pending")
+            owner: Obj = next((o for o in meta.get("ownerReferences") or () if o.get("controller")), {})
+            made_by = {"created_by_kind": owner.get("kind", ""), "created_by_name": owner.get("name", "")}
+            yield _row("kube_pod_info", 1, **who, node=node, pod_ip=status.get("podIP", ""), **made_by)
+            yield _row("kube_pod_owner", 1, **who, owner_kind=owner.get("kind", ""), owner_name=owner.get("name", ""))
+            for each in PHASES:
+                yield _row("kube_pod_status_phase", each == phase, **who, phase=each)
+            yield from self._conditions(status, who)
+            if status.get("startTime"):
+                yield _row("kube_pod_start_time", unix(parse_rfc3339(status["startTime"])), **who)
+            yield from self._containers(pod, status, who, node)
+
+    @staticmethod
+    def _conditions(status: Obj, who: dict[str, str]) -> Iterator[Row]:
+        known = {c["type"]: c["status"].lower() for c in status.get("conditions") or ()}
+        for kind, name in (("Ready", "kube_pod_status_ready"), ("PodScheduled", "kube_pod_status_scheduled")):
+            for state in ("true", "false", "unknown"):
+                yield _row(name, known.get(kind, "false") == state, **who, condition=state)
+
+    @staticmethod
+    def _containers(pod: Obj, status: Obj, who: dict[str, str], node: str) -> Iterator[Row]:
+        for spec in pod["spec"]["containers"]:
+            for kind in ("limits", "requests"):
+                for resource, amount in ((spec.get("resources") or {}).get(kind) or {}).items():
+                    labels = {
+                        **who,
+                        "container": spec["name"],
+                        "node": node,
+                        "resource": resource,
+                        "unit": UNITS.get(resource, ""),
+                    }
+                    yield _row(f"kube_pod_container_resource_{kind}", float(parse_quantity(str(amount))), **labels)
+        for item in status.get("containerStatuses") or ():
+            labels = {**who, "container": item["name"]}
+            state = item.get("state") or {}
+            yield _row(
+                "kube_pod_container_info", 1, **labels, image=item.get("image", ""), image_id=item.get("imageID", "")
+            )
+            yield _row("kube_pod_container_status_ready", bool(item.get("ready")), **labels)
+            yield _row("kube_pod_container_status_restarts_total", item.get("restartCount", 0), **labels)
+            for kind in ("running", "waiting", "terminated"):
+                yield _row(f"kube_pod_container_status_{kind}", kind in state, **labels)
+            for kind in ("waiting", "terminated"):
+                if kind in state:
+                    reason = state[kind].get("reason", "")
+                    yield _row(f"kube_pod_container_status_{kind}_reason", 1, **labels, reason=reason)
+            last = (item.get("lastState") or {}).get("terminated")
+            if last:
+                yield _row(
+                    "kube_pod_container_status_last_terminated_reason", 1, **labels, reason=last.get("reason", "")
+                )
+
+    def _deployments(self) -> Iterator[Row]:
+        for item in self._objects.all("deployments.apps"):
+            meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+            who = {"namespace": meta.get("namespace", ""), "deployment": meta["name"]}
+            yield _row("kube_deployment_spec_replicas", spec.get("replicas", 1), **who)
+            yield _row("kube_deployment_spec_paused", bool(spec.get("paused")), **who)
+            yield _row("kube_deployment_metadata_generation", meta.get("generation", 1), **who)
+            yield _row("kube_deployment_status_observed_generation", status.get("observedGeneration", 0), **who)
+            fields = {"": "replicas", "_ready": "readyReplicas", "_available": "availableReplicas"}
+            fields |= {"_unavailable": "unavailableReplicas", "_updated": "updatedReplicas"}
+            for suffix, field in fields.items():
+                yield _row(f"kube_deployment_status_replicas{suffix}", status.get(field, 0), **who)
+            for condition in status.get("conditions") or ():
+                for state in ("true", "false", "unknown"):
+                    value = condition["status"].lower() == state
+                    yield _row(
+                        "kube_deployment_status_condition", value, **who, condition=condition["type"], status=state
+                    )
+
+    def _replica_sets(self) -> Iterator[Row]:
+        for item in self._objects.all("replicasets.apps"):
+            meta = item["metadata"]
+            who = {"namespace": meta.get("namespace", ""), "replicaset": meta["name"]}
+            owner: Obj = next((o for o in meta.get("ownerReferences") or () if o.get("controller")), {})
+            yield _row(
+                "kube_replicaset_owner", 1, **who, owner_kind=owner.get("kind", ""), owner_name=owner.get("name", "")
+            )
+            yield _row("kube_replicaset_spec_replicas", item["spec"].get("replicas", 0), **who)
+            yield _row(
+                "kube_replicaset_status_ready_replicas", (item.get("status") or {}).get("readyReplicas", 0), **who
+            )
