@@ -50,7 +50,8 @@ def _commands(room: Path) -> None:
     script = room / "bin" / "itbench"
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -m itbench.agents.inside "$@"\n')
     aws = room / "bin" / "aws"
-    if shutil.which("aws") is None:
+    found = shutil.which("aws")
+    if found is None or Path(found).parent.name == "shims":  # a version manager's placeholder is no AWS CLI
         aws.write_text('#!/bin/sh\nexec itbench tool aws -- "$@"\n')
         aws.chmod(0o755)
     script.chmod(0o755)
@@ -226,6 +227,7 @@ async def host(hand: HandOver, start: Start) -> Outcome:
         end = await _attend(hand, child)
     finally:
         await server.close()
+        await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
     problem = await _last_answer(hand)
     if problem:
         return Outcome(None, "submission_invalid", problem, child.grade)

@@ -74,6 +74,7 @@ async def test_a_python_function_runs_isolated_and_answers(make_hand, place):
     assert outcome.submission.notes == str(hand.folder / "agent" / "home")
     assert outcome.isolation == (f"landlock-{landlock.abi()}" if MODE == "auto" else "none")
     assert [call.tool for call in hand.calls] == ["wait", "submit"]
+    assert not (hand.folder / "agent").exists()
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("mine:plain", "recovered"), ("mine.py:Engineer", "external")])

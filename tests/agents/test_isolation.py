@@ -345,6 +345,16 @@ def test_visible_shows_everything_but_what_is_hidden(tmp_path_factory, hidden):
         assert seen == (not covered)
 
 
+def test_a_readable_folder_does_not_uncover_what_is_hidden_below_it(tmp_path):
+    """`--agent-dir` of a whole checkout shows the agent's files there, not the scenarios."""
+    for name in ("scenarios", "mine"):
+        (tmp_path / name).mkdir()
+    hidden = (*isolation.always_hidden(PACKAGE), tmp_path / "scenarios", tmp_path.parent)
+    paths = rules.readable_paths(isolation.Confinement(hidden=hidden, readable=(tmp_path,)))
+    assert str(tmp_path / "mine") in paths
+    assert not {str(tmp_path), str(tmp_path / "scenarios")} & set(paths)
+
+
 def test_links_are_never_allowed(tmp_path):
     """A sibling that links to the hidden folder is left out."""
     (tmp_path / "hidden").mkdir()

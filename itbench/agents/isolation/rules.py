@@ -26,7 +26,7 @@ class Confinement:
     hidden: tuple[Path, ...] = ()
     """Never readable: library, checkpoints, runs, the trial's own folder."""
     readable: tuple[Path, ...] = ()
-    """Readable even inside hidden folders: the agent's own program and folders."""
+    """Readable even inside hidden folders: the agent's own program and folders; what is hidden below them stays hidden."""
     writable: tuple[Path, ...] = ()
     """The workspace, the agent's home and its temporary folder."""
     ports: tuple[int, ...] = ()
@@ -76,7 +76,10 @@ def visible(hidden: Iterable[Path], root: Path = Path("/")) -> list[Path]:
 
 def readable_paths(confinement: Confinement) -> list[str]:
     """All that the agent may read."""
-    seen = [*visible(confinement.hidden), *(path.resolve() for path in confinement.readable)]
+    seen = visible(confinement.hidden)
+    for path in confinement.readable:
+        given = path.resolve()
+        seen += visible([item for item in confinement.hidden if given in item.resolve().parents], given)
     seen += [Path("/proc") / name for name in _PROC]
     return [str(path) for path in seen]
 
