@@ -15,7 +15,7 @@ from typing import Any
 from itbench.core.ids import Ids
 from itbench.kube.audit import AuditRecord
 from itbench.kube.auditing import AuditedClient
-from itbench.kube.client import ApiError, Obj
+from itbench.kube.client import Obj
 from itbench.kube.controllers.base import MetricsSource
 from itbench.kube.controllers.bootstrap import objects
 from itbench.kube.controllers.cache import Cache
@@ -70,11 +70,7 @@ class ControlPlane:
     def _bootstrap(self) -> None:
         client = self.client("kube-apiserver")
         for resource, obj in objects():
-            try:
-                client.create(resource, obj)
-            except ApiError as error:  # TODO: remove once every RBAC name is accepted
-                if error.code != 422:
-                    raise
+            client.create(resource, obj)
         self.run(self.now)
 
     @property

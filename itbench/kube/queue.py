@@ -79,10 +79,10 @@ class WorkQueue:
 
     def save(self) -> dict[str, Any]:
         """State as plain data."""
-        timers = [[at, list(item)] for at, _, item in sorted(self._heap) if self._timers.get(item) == at]
+        timers = {item: at for at, _, item in sorted(self._heap, reverse=True) if self._timers.get(item) == at}
         return {
             "ready": [list(item) for item in self._ready],
-            "timers": timers,
+            "timers": [[at, list(item)] for item, at in reversed(timers.items())],
             "failures": [[list(item), count] for item, count in sorted(self._failures.items())],
         }
 

@@ -126,7 +126,7 @@ def _wanted_slices(context: Context, service: Obj) -> list[tuple[Objs | None, Ob
     wanted: list[tuple[Objs | None, Objs | None]] = []
     for ports, endpoints in groups.items():
         for start in range(0, len(endpoints), PER_SLICE):
-            wanted.append(([_slice_port(p) for p in ports], endpoints[start : start + PER_SLICE]))
+            wanted.append(([_slice_port(p) for p in ports] or None, endpoints[start : start + PER_SLICE]))
     return wanted or [(None, None)]
 
 

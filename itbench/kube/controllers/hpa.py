@@ -55,7 +55,7 @@ def controller(metrics: MetricsSource) -> Controller:
         if hpa is None or is_deleting(hpa):
             return
         created = context.state.setdefault("due", {})
-        due = created.get(hpa["metadata"]["uid"], context.now)
+        due = created.setdefault(hpa["metadata"]["uid"], context.now + PERIOD_S)
         if context.now < due:
             context.requeue((namespace, name), due)
             return
@@ -91,7 +91,6 @@ def _autoscale(this: _Pass, metrics: MetricsSource) -> None:
     else:
         found = _measure(this, metrics, obj, current)
         if found is None:
-            this.status["desiredReplicas"] = current
             return
         why = f"{found.name} above target" if found.replicas > current else "All metrics below target"
         desired = _normalise(this, current, found.replicas)

@@ -121,6 +121,12 @@ def _tracked(pod: Obj) -> bool:
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
+def _ended(pod: Obj) -> bool:
+    """Finished, or given up by its kubelet (only finalizers keep it)."""
+    given_up = is_deleting(pod) and not pod["metadata"].get("deletionGracePeriodSeconds")
+    return is_finished(pod) or given_up
+
+
 def _index(pod: Obj) -> int | None:
     value = (pod["metadata"].get("annotations") or {}).get(INDEX)
     return int(value) if value is not None else None
@@ -132,8 +138,7 @@ def _count(this: Round) -> Objs:
     for pod in this.pods:
         if not _tracked(pod):
             continue
-        ended = is_finished(pod) or (is_deleting(pod) and not pod["spec"].get("nodeName"))
-        if not ended:
+        if not _ended(pod):
             continue
         counted.append(pod)
         index = _index(pod)
@@ -298,7 +303,7 @@ def _adjust(this: Round) -> ApiError | None:
         surplus = sorted(active, key=lambda p: (is_ready(p), p["metadata"]["creationTimestamp"]))
         _delete_pods(this, surplus[: len(active) - max(0, wanted)])
         return None
-    leaving = sum(is_deleting(p) and not is_finished(p) for p in this.pods)
+    leaving = sum(is_deleting(p) and not _ended(p) for p in this.pods)
     room = wanted - len(active) - leaving
     if room <= 0:
         return None
@@ -380,7 +385,7 @@ def _finish(this: Round) -> None:
 
 
 def _working(this: Round) -> bool:
-    return bool(this.made) or any(not is_finished(p) for p in this.pods if _still_there(this, p))
+    return bool(this.made) or any(not _ended(p) for p in this.pods if _still_there(this, p))
 
 
 def _still_there(this: Round, pod: Obj) -> bool:
@@ -400,7 +405,7 @@ def _forget(this: Round) -> None:
 def _write_status(this: Round) -> None:
     old = this.job.get("status") or {}
     active = len(this.active) + this.made
-    leaving = sum(is_deleting(p) and not is_finished(p) for p in this.pods) + len(this.deleted)
+    leaving = sum(is_deleting(p) and not _ended(p) for p in this.pods) + len(this.deleted)
     status: Obj = {"ready": sum(map(is_ready, this.active)), "terminating": leaving, "uncountedTerminatedPods": {}}
     counts = {"active": active, "succeeded": this.succeeded, "failed": this.failed}
     status.update({key: value for key, value in counts.items() if value})

@@ -3,6 +3,8 @@
 Claims in use keep their protection finalizer. Basic: no expansion, snapshots or attachments.
 """
 
+from fractions import Fraction
+
 from itbench.kube.client import ApiError, Change, Obj, Objs
 from itbench.kube.controllers.base import Context, Controller, is_deleting, own_key, put_status, with_meta
 from itbench.kube.controllers.cache import Cache, Key, key_of, labels_of
@@ -132,7 +134,7 @@ def _tell(context: Context, claim: Obj, reason: str, text: str, kind: str = "Nor
     context.requeue(key_of(claim), last[uid] + RETRY_S)
 
 
-def _capacity(volume: Obj) -> object:
+def _capacity(volume: Obj) -> Fraction:
     return parse_quantity(str((volume["spec"].get("capacity") or {}).get("storage", "0")))
 
 
@@ -159,9 +161,9 @@ def _match(context: Context, claim: Obj) -> Obj | None:
         modes = set(spec.get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
         chosen = not spec.get("selector") or matches(spec["selector"], labels_of(volume))
         same = spec.get("volumeMode", "Filesystem") == volume["spec"].get("volumeMode", "Filesystem")
-        if modes and chosen and same and _capacity(volume) >= asked:  # type: ignore[operator]
+        if modes and chosen and same and _capacity(volume) >= asked:
             fitting.append(volume)
-    return min(fitting, key=lambda v: (_capacity(v), v["metadata"]["name"]), default=None)  # type: ignore[arg-type]
+    return min(fitting, key=lambda v: (_capacity(v), v["metadata"]["name"]), default=None)
 
 
 def _bind(context: Context, claim: Obj, volume: Obj) -> None:

@@ -202,11 +202,12 @@ def _refused(rollout: Rollout, body: Obj, error: ApiError) -> None:
 
 
 def set_revision(rollout: Rollout, number: int) -> None:
-    """The Deployment carries the revision of its new ReplicaSet."""
+    """The Deployment carries the revision of its new ReplicaSet (written with the status: the generation stays)."""
     deployment = rollout.deployment
     if revision(deployment) != number:
         annotations = {**(deployment["metadata"].get("annotations") or {}), REVISION: str(number)}
-        rollout.deployment = rollout.context.client.update(DEPLOYMENTS, with_meta(deployment, annotations=annotations))
+        body = with_meta(deployment, annotations=annotations)
+        rollout.deployment = rollout.context.client.update(DEPLOYMENTS, body, subresource="status")
 
 
 def _progressing(deployment: Obj) -> Obj | None:
