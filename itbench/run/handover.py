@@ -10,6 +10,7 @@ from itbench.core.clock import rfc3339
 from itbench.core.documents.result import Action, Result
 from itbench.core.documents.task import Limits, Task, submission_schema
 from itbench.core.ids import digest
+from itbench.report.atif import Trajectory, dump
 from itbench.run.driver import Driver, Plan
 from itbench.run.files import canonical, write_atomic
 from itbench.run.page import render
@@ -42,7 +43,7 @@ class Session:
 
     def write_trajectory(self, file: Path, result: Result) -> None:
         """The ATIF document of this session."""
-        write_atomic(file, canonical(trajectory(self, result)))
+        write_atomic(file, canonical(dump(Trajectory.model_validate(trajectory(self, result)))))
 
     async def close(self) -> None:
         """Remove what tools left in the trial's scratch folder."""
