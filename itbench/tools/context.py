@@ -19,7 +19,7 @@ class TrialClock(Protocol):
     """The part of the trial's pacer that tools need."""
 
     def now(self) -> float:
-        """World seconds."""
+        """World seconds, caught up with the wall where the clock follows it: limits are checked with it while an agent thinks."""
 
     def tool_call(self) -> AbstractContextManager[None]:
         """Bracket of one step: its cost in world time is paid on entry, and requests made inside are not steps."""

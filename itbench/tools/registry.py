@@ -5,6 +5,7 @@ Knows no SDK. `itbench.tools.http` and `itbench.tools.mcp` are thin adapters ove
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -102,11 +103,11 @@ class Toolbox:
             if refusal:
                 return ToolResult(refusal, ok=False)
             tool = self.tools[name]
-            start = self.context.clock.now()
             limit = (
                 arguments.get("limit", tool.limit) if "limit" in tool.input_schema.get("properties", {}) else tool.limit
             )
-            result = _cut(await self._paced(tool, arguments), limit)
+            start, result = await self._paced(tool, arguments)
+            result = _cut(result, limit)
             self._record(tool, arguments, start, result)
             self.context.meter.check(self.context.clock.now())
             return result
@@ -133,11 +134,12 @@ class Toolbox:
             return f"{context.meter.cause.replace('_', ' ')} reached: only submit is left"
         return ""
 
-    async def _paced(self, tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
-        if not (tool.counts and tool.paced):
-            return await self._bounded(tool, arguments)
-        with self.context.clock.tool_call():
-            return await self._bounded(tool, arguments)
+    async def _paced(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[float, ToolResult]:
+        """When the call began, its step having been paid, and what it gave."""
+        clock = self.context.clock
+        with clock.tool_call() if tool.counts and tool.paced else nullcontext():
+            start = clock.now()
+            return start, await self._bounded(tool, arguments)
 
     async def _bounded(self, tool: Tool, arguments: Mapping[str, Any]) -> ToolResult:
         """Run the call until it answers, its deadline passes, or the agent's time is over."""

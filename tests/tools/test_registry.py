@@ -31,7 +31,7 @@ async def test_a_call_is_one_step_and_is_recorded(make_context):
     assert (context.clock.brackets, context.meter.steps) == (1, 1)
     (record,) = context.records
     assert (record.seq, record.tool, record.arguments, record.ok) == (1, "t", {"a": 1}, True)
-    assert (record.start, record.end) == (100.0, 105.0)
+    assert (record.start, record.end) == (105.0, 105.0)
 
 
 async def test_the_last_step_is_the_last(make_context):
