@@ -80,7 +80,7 @@ def delete(registry: "Registry", resource: Resource, entry: Entry, how: DeleteOp
         if not options.dry_run:
             gone = registry.store.remove(resource.storage, entry.namespace, entry.name)
             entry = gone
-        return Result(_answer(resource, entry), None, False, warnings, entry)
+        return Result(_answer(registry, resource, entry), None, False, warnings, entry)
     marked = _mark(registry, resource, entry, grace, finalizers)
     if marked is None or options.dry_run:
         shown = marked or entry.object
@@ -89,8 +89,11 @@ def delete(registry: "Registry", resource: Resource, entry: Entry, how: DeleteOp
     return Result(registry.view(resource, stored), stored, False, warnings, entry)
 
 
-def _answer(resource: Resource, entry: Entry) -> Obj:
-    if resource.storage in ("pods", "namespaces", "persistentvolumeclaims", "persistentvolumes", "serviceaccounts"):
+def _answer(registry: "Registry", resource: Resource, entry: Entry) -> Obj:
+    if resource.storage == "pods":
+        metadata = {"deletionTimestamp": rfc3339(registry.now()), "deletionGracePeriodSeconds": 0}
+        return {**entry.object, "metadata": {**entry.object["metadata"], **metadata}}
+    if resource.storage in ("namespaces", "persistentvolumeclaims", "persistentvolumes", "serviceaccounts"):
         return versions.to_served(entry.object, resource)
     return status.deleted(resource, entry.name, entry.object["metadata"]["uid"])
 

@@ -246,6 +246,7 @@ class Registry:
         check_metadata(obj, resource, rules, check)
         if subresource != "status":
             rules.validate(obj, check)
+        if subresource not in ("status", "resize"):
             rules.validate_update(obj, before, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"]["name"], check.causes)

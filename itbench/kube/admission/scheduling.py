@@ -50,7 +50,7 @@ def _tolerates(row: Obj, taint: str) -> bool:
 
 def default_tolerations(write: Write) -> None:
     """Pods stay 300 s on a node that is not ready or unreachable, unless they say otherwise."""
-    if not write.new_pod():
+    if write.key != "pods" or write.subresource or write.operation not in ("CREATE", "UPDATE"):
         return
     spec = write.object["spec"]
     rows = list(spec.get("tolerations") or ())

@@ -1,41 +1,21 @@
-"""A readable difference of two specs, appended to the refusal of a pod update. Called by `pods` and `workloads`."""
+"""A readable difference of two specs, appended to the refusal of an update. Called by `pods` and `storage`."""
 
+import difflib
+import json
 from typing import Any
 
-from itbench.kube.kinds.check import printed
+_NAMES = {"clusterIP": "ClusterIP", "hostPID": "HostPID", "hostIPC": "HostIPC", "tty": "TTY", "uid": "UID"}
+
+
+def _titled(value: Any) -> Any:
+    """The value with field names as the server's internal types have them."""
+    if isinstance(value, dict):
+        return {_NAMES.get(key, key[:1].upper() + key[1:]): _titled(row) for key, row in value.items()}
+    return [_titled(row) for row in value] if isinstance(value, list) else value
 
 
 def go_diff(old: Any, new: Any) -> str:
-    """Changed fields as `-` and `+` lines, unchanged ones left out."""
-    lines = ["  core.PodSpec{"]
-    _lines(old, new, "  \t", lines)
-    return "\n".join([*lines, "  }", ""])
-
-
-def _title(key: Any) -> str:
-    return key[:1].upper() + key[1:] if isinstance(key, str) else f"[{key}]"
-
-
-def _lines(old: Any, new: Any, indent: str, lines: list[str]) -> None:
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = list(dict.fromkeys([*old, *new]))
-        pairs = [(key, old.get(key), new.get(key)) for key in keys]
-    else:
-        size = max(len(old), len(new))
-        pairs = [
-            (index, old[index] if index < len(old) else None, new[index] if index < len(new) else None)
-            for index in range(size)
-        ]
-    for key, before, after in pairs:
-        if before == after:
-            continue
-        both = (dict, list)
-        if isinstance(before, both) and isinstance(after, both) and isinstance(before, type(after)):
-            lines.append(f"{indent}{_title(key)}: {{")
-            _lines(before, after, indent + "\t", lines)
-            lines.append(f"{indent}}},")
-            continue
-        if before is not None:
-            lines.append(f"-{indent[1:]}{_title(key)}: {printed(before)},")
-        if after is not None:
-            lines.append(f"+{indent[1:]}{_title(key)}: {printed(after)},")
+    """Unified difference of the indented JSON, three lines around each change."""
+    before, after = (json.dumps(_titled(value), indent=1).splitlines() for value in (old, new))
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+    return "\n".join([*lines, ""])

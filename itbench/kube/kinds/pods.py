@@ -63,6 +63,9 @@ def _default_pod(pod: Obj) -> None:
     for key in ("initContainers", "containers"):
         for container in spec.get(key, ()):
             default_requests(container)
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
 
 
 def qos_class(spec: Obj) -> str:
@@ -228,8 +231,7 @@ def _check_pod_update(new: Obj, old: Obj, check: Check) -> None:
     if (spec.get("ephemeralContainers") or []) != (before.get("ephemeralContainers") or []):
         _check_ephemeral(spec.get("ephemeralContainers") or [], before.get("ephemeralContainers") or [], check)
     munged = _without_images(spec, before)
-    resized = _same_but_resources(munged, before)
-    if munged != before and not resized:
+    if munged != before:
         check.forbidden("spec", f"{_UPDATABLE}\n{go_diff(before, munged)}")
 
 
@@ -244,21 +246,6 @@ def _check_ephemeral(new: list[Obj], old: list[Obj], check: Check) -> None:
             check.forbidden(
                 "spec.ephemeralContainers", f'existing ephemeral containers "{row["name"]}" may not be changed'
             )
-
-
-def _same_but_resources(new: Obj, old: Obj) -> bool:
-    """Whether only resources of containers differ (the resize subresource checks that it wrote them)."""
-
-    def bare(spec: Obj) -> Obj:
-        out = dict(spec)
-        for key in ("containers", "initContainers"):
-            out[key] = [
-                {name: value for name, value in row.items() if name not in ("resources", "resizePolicy")}
-                for row in spec.get(key) or ()
-            ]
-        return out
-
-    return bool(new.get("_resize")) and bare(new) == bare(old)
 
 
 def _check_deadline(new: Any, old: Any, check: Check) -> None:

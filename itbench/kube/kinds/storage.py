@@ -4,12 +4,18 @@ from itbench.kube.client import Obj
 from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.diff import go_diff
 from itbench.kube.names import subdomain_errors
 from itbench.kube.quantity import parse_quantity
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _META = ("accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy")
 _NOT_SOURCES = (*_META, "storageClassName", "volumeMode", "volumeAttributesClassName")
+
+
+_CLAIM_TEXT = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
 
 
 def _default_claim(obj: Obj) -> None:
@@ -66,18 +72,12 @@ def _check_claim_update(new: Obj, old: Obj, check: Check) -> None:
         return kept
 
     if fixed(new) != fixed(old):
-        check.forbidden(
-            "spec",
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n",
-        )
+        check.forbidden("spec", f"{_CLAIM_TEXT}\n{go_diff(old['spec'], new['spec'])}")
     before = ((old["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     after = ((new["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     if before and after and before != after:
         if old.get("status", {}).get("phase") != "Bound":
-            check.forbidden(
-                "spec",
-                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n",
-            )
+            check.forbidden("spec", f"{_CLAIM_TEXT}\n{go_diff(old['spec'], new['spec'])}")
         elif parse_quantity(after) < parse_quantity(before):
             check.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
 
