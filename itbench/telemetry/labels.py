@@ -1,16 +1,42 @@
 """Label sets, matchers, and the inverted index that finds series by them; used by the metric store, PromQL and LogQL."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, Self, TypeVar
 
 from itbench.core.errors import UsageError
+
+T = TypeVar("T")
 
 Labels = tuple[tuple[str, str], ...]
 """A label set: (name, value) pairs sorted by name, without empty values."""
 
 NAME = "__name__"
+
+
+class LabelList(tuple[Labels, ...]):
+    """The label sets of a vector's series. Remembers what has been worked out about them.
+
+    The store gives equal selections the same list, so rules that are evaluated again and again match, group and rename
+    their series once.
+    """
+
+    memo: dict[Hashable, Any]
+
+    def __new__(cls, sets: Iterable[Labels] = ()) -> Self:
+        """A list with an empty memory."""
+        made = super().__new__(cls, sets)
+        made.memo = {}
+        return made
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gave the first time for this key."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: T = self.memo[key]
+        return found
 
 
 def freeze(labels: Mapping[str, str] | Iterable[tuple[str, str]]) -> Labels:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from itbench.core.errors import UsageError
-from itbench.telemetry.labels import Index, Labels, Matcher, freeze
+from itbench.telemetry.labels import Index, LabelList, Labels, Matcher, freeze
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -21,6 +21,9 @@ STALE: float = np.array([0x7FF0000000000002], dtype=np.uint64).view(np.float64)[
 """The value that ends a series, with the bits that Prometheus gives it."""
 NAN: float = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 """A sample whose value is not a number (any other NaN in a block means: no sample)."""
+
+MAX_PLANS = 512
+"""Selections that a store remembers."""
 
 _STALE_BITS = np.uint64(0x7FF0000000000002)
 _NAN_BITS = np.uint64(0x7FF8000000000001)
@@ -33,8 +36,11 @@ def is_stale(values: Floats) -> Bools:
 
 def is_absent(values: Floats) -> Bools:
     """Where there is neither a sample nor a marker."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return missing
     bits = values.view(np.uint64)
-    return np.asarray(np.isnan(values) & (bits != _STALE_BITS) & (bits != _NAN_BITS))
+    return np.asarray(missing & (bits != _STALE_BITS) & (bits != _NAN_BITS))
 
 
 class Block:
@@ -160,10 +166,32 @@ class Chunk:
         ids: one per series; they grow in the order in which series were created.
     """
 
-    labels: tuple[Labels, ...]
+    labels: LabelList
     t: Floats
     v: Floats
     ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a selection takes from one block; `ids` as in `Chunk`."""
+
+    block: Block
+    columns: NDArray[np.intp]
+    labels: LabelList
+    ids: tuple[int, ...]
+
+    def cut(self, start: float, end: float) -> Chunk:
+        """The samples in the closed interval, without series that have none."""
+        times, labels, ids = self.block.times, self.labels, self.ids
+        low, high = np.searchsorted(times, start, side="left"), np.searchsorted(times, end, side="right")
+        values = self.block.values[low:high].take(self.columns, axis=1)
+        empty: Bools = np.all(is_absent(values), axis=0)
+        if empty.any():
+            kept = np.flatnonzero(~empty).tolist()
+            labels = labels.remember(empty.tobytes(), lambda: LabelList(self.labels[place] for place in kept))
+            ids, values = tuple(ids[place] for place in kept), values[:, kept]
+        return Chunk(labels, times[low:high].copy(), values, ids)
 
 
 class MetricStore:
@@ -180,6 +208,9 @@ class MetricStore:
         self._index = Index()
         self._where: list[tuple[Block, int]] = []
         self._indexed: dict[str, int] = {}
+        self._first: dict[Labels, int] = {}
+        self._twice: set[int] = set()
+        self._plans: dict[tuple[Matcher, ...], tuple[list[_Plan], bool]] = {}
 
     def block(self, name: str, labels: Sequence[Mapping[str, str]]) -> Block:
         """The block of one scrape target, created when it is new.
@@ -226,11 +257,29 @@ class MetricStore:
         """
         self._update_index()
         start = max(start, self.newest - self.retention_s)
+        plans, equal = self._plan(tuple(matchers))
+        chunks = [chunk for chunk in (plan.cut(start, end) for plan in plans) if chunk.labels]
+        return _merge_equal(chunks) if equal else chunks
+
+    def _plan(self, matchers: tuple[Matcher, ...]) -> tuple[list[_Plan], bool]:
+        """What matches, by block, and whether equal label sets may be among it."""
+        known = self._plans.get(matchers)
+        if known is not None:
+            return known
+        found = self._index.match(matchers)
         picked: dict[str, list[int]] = {}
-        for ident in self._index.match(matchers):
+        for ident in found:
             picked.setdefault(self._where[ident][0].name, []).append(ident)
-        chunks = [self._cut(self._blocks[name], idents, start, end) for name, idents in picked.items()]
-        return _merge_equal([chunk for chunk in chunks if chunk.labels])
+        plans = []
+        for name, idents in picked.items():
+            columns = np.array([self._where[ident][1] for ident in idents], dtype=np.intp)
+            block = self._blocks[name]
+            labels = LabelList(block.labels[column] for column in columns)
+            plans.append(_Plan(block, columns, labels, tuple(idents)))
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[matchers] = plans, not self._twice.isdisjoint(found)
+        return self._plans[matchers]
 
     def series(self, matchers: Iterable[Matcher], start: float = -np.inf, end: float = np.inf) -> list[Labels]:
         """Label sets that match and have a sample in the interval, sorted."""
@@ -240,20 +289,14 @@ class MetricStore:
         for block in self._blocks.values():
             known = self._indexed.get(block.name, 0)
             for column in range(known, len(block.labels)):
-                self._index.add(block.labels[column])
+                ident = self._index.add(block.labels[column])
                 self._where.append((block, column))
-            self._indexed[block.name] = len(block.labels)
-
-    def _cut(self, block: Block, idents: list[int], start: float, end: float) -> Chunk:
-        times, columns = block.times, [self._where[ident][1] for ident in idents]
-        low, high = np.searchsorted(times, start, side="left"), np.searchsorted(times, end, side="right")
-        values = block.values[low:high, columns]
-        empty: Bools = np.all(is_absent(values), axis=0)
-        if empty.any():
-            idents = [ident for ident, gone in zip(idents, empty.tolist(), strict=True) if not gone]
-            values = values[:, ~empty]
-        labels = tuple(block.labels[self._where[ident][1]] for ident in idents)
-        return Chunk(labels, times[low:high].copy(), values, tuple(idents))
+                first = self._first.setdefault(block.labels[column], ident)
+                if first != ident:
+                    self._twice |= {first, ident}
+            if known != len(block.labels):
+                self._indexed[block.name] = len(block.labels)
+                self._plans.clear()
 
     def save(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -287,7 +330,7 @@ def _merge_equal(chunks: list[Chunk]) -> list[Chunk]:
     idents: dict[Labels, int] = {}
     for chunk in chunks:
         single = [column for column, labels in enumerate(chunk.labels) if seen[labels] == 1]
-        alone = tuple(chunk.labels[column] for column in single), tuple(chunk.ids[column] for column in single)
+        alone = LabelList(chunk.labels[column] for column in single), tuple(chunk.ids[column] for column in single)
         kept.append(Chunk(alone[0], chunk.t, chunk.v[:, single], alone[1]))
         for column, labels in enumerate(chunk.labels):
             if seen[labels] > 1:
@@ -297,5 +340,7 @@ def _merge_equal(chunks: list[Chunk]) -> list[Chunk]:
                 parts.setdefault(labels, {}).update((float(chunk.t[row]), chunk.v[row, column]) for row in rows)
     for labels, samples in parts.items():
         times = sorted(samples)
-        kept.append(Chunk((labels,), np.array(times), np.array([[samples[t]] for t in times]), (idents[labels],)))
+        kept.append(
+            Chunk(LabelList((labels,)), np.array(times), np.array([[samples[t]] for t in times]), (idents[labels],))
+        )
     return [chunk for chunk in kept if chunk.labels]

@@ -1,111 +1,120 @@
 """Aggregation operators: many series -> one per group, or (topk, bottomk) some of the series."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import isnan
 
 import numpy as np
 
-from itbench.telemetry.labels import Labels, freeze
+from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Bools, Floats
 from itbench.telemetry.promql.over_time import quantile_of
-from itbench.telemetry.promql.values import QueryError, Vector, drop_name, empty, format_plain, somewhere
+from itbench.telemetry.promql.samples import Ints
+from itbench.telemetry.promql.values import QueryError, Vector, empty, format_plain, somewhere
 
-Rows = list[int]
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows by group, in the order in which the groups first occur.
+
+    Attributes:
+        labels: of the groups.
+        rows: of each group.
+        order: all rows, group by group.
+        starts: where each group begins in `order`.
+    """
+
+    labels: LabelList
+    rows: tuple[list[int], ...]
+    order: Ints
+    starts: Ints
 
 
-def group_key(labels: Labels, names: Sequence[str], *, without: bool) -> Labels:
+def group_key(labels: Labels, names: frozenset[str], *, without: bool) -> Labels:
     """The labels of the group that a series belongs to."""
     if without:
-        dropped = set(names)
-        return tuple(pair for pair in drop_name(labels) if pair[0] not in dropped)
-    kept = set(names)
-    return tuple(pair for pair in labels if pair[0] in kept)
+        return tuple(pair for pair in labels if pair[0] not in names and pair[0] != NAME)
+    return tuple(pair for pair in labels if pair[0] in names)
 
 
-def groups_of(vector: Vector, names: Sequence[str], *, without: bool) -> dict[Labels, Rows]:
-    """Rows by group, in the order in which the groups first occur."""
-    groups: dict[Labels, Rows] = {}
-    for row, labels in enumerate(vector.labels):
-        groups.setdefault(group_key(labels, names, without=without), []).append(row)
-    return groups
+def groups_of(vector: Vector, names: Sequence[str], *, without: bool) -> Groups:
+    """The groups that a `by` or `without` clause makes."""
+    wanted = frozenset(names)
+    return vector.labels.remember(("groups", wanted, without), lambda: _group_rows(vector.labels, wanted, without))
 
 
-def _sum(values: Floats, present: Bools) -> Floats:
-    return np.asarray(np.where(present, values, 0.0).sum(axis=0))
+def _group_rows(labels: LabelList, names: frozenset[str], without: bool) -> Groups:
+    found: dict[Labels, list[int]] = {}
+    for row, each in enumerate(labels):
+        found.setdefault(group_key(each, names, without=without), []).append(row)
+    rows = tuple(found.values())
+    sizes = np.array([len(each) for each in rows], dtype=np.int64)
+    order = np.array([row for each in rows for row in each], dtype=np.int64)
+    return Groups(LabelList(found), rows, order, np.cumsum(sizes) - sizes)
 
 
-def _count(values: Floats, present: Bools) -> Floats:
-    return np.asarray(present.sum(axis=0), dtype=float)
+def fold(operation: str, vector: Vector, groups: Groups) -> Vector:
+    """Aggregations that need no parameter, all groups at once."""
+    if not groups.labels:
+        return empty(vector.values.shape[1])
+    values, present = vector.values[groups.order], vector.present[groups.order]
+    count = np.add.reduceat(present.astype(float), groups.starts, axis=0)
+    return Vector(groups.labels, SIMPLE[operation](values, present, count, groups), count > 0)
 
 
-def _avg(values: Floats, present: Bools) -> Floats:
-    return _sum(values, present) / _count(values, present)
+def _sum(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
+    return np.asarray(np.add.reduceat(np.where(present, values, 0.0), groups.starts, axis=0))
 
 
-def _min(values: Floats, present: Bools) -> Floats:
-    return np.asarray(np.fmin.reduce(np.where(present, values, np.nan), axis=0))
+def _avg(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
+    return _sum(values, present, count, groups) / count
 
 
-def _max(values: Floats, present: Bools) -> Floats:
-    return np.asarray(np.fmax.reduce(np.where(present, values, np.nan), axis=0))
+def _min(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
+    return np.asarray(np.fmin.reduceat(np.where(present, values, np.nan), groups.starts, axis=0))
 
 
-def _group(values: Floats, present: Bools) -> Floats:
-    return np.ones(values.shape[1])
+def _max(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
+    return np.asarray(np.fmax.reduceat(np.where(present, values, np.nan), groups.starts, axis=0))
 
 
-def _stdvar(values: Floats, present: Bools) -> Floats:
-    count = _count(values, present)
-    mean = _sum(values, present) / count
-    return np.asarray(np.where(present, (values - mean) ** 2, 0.0).sum(axis=0) / count)
+def _stdvar(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
+    sizes = np.diff(np.append(groups.starts, len(groups.order)))
+    mean = np.repeat(_avg(values, present, count, groups), sizes, axis=0)
+    return _sum((values - mean) ** 2, present, count, groups) / count
 
 
-def _stddev(values: Floats, present: Bools) -> Floats:
-    return np.sqrt(_stdvar(values, present))
+Folding = Callable[[Floats, Bools, Floats, Groups], Floats]
+"""(values, present, how many are present per group, groups): the first two in the order of the groups."""
 
-
-SIMPLE: dict[str, Callable[[Floats, Bools], Floats]] = {
+SIMPLE: dict[str, Folding] = {
     "avg": _avg,
-    "count": _count,
-    "group": _group,
+    "count": lambda values, present, count, groups: count,
+    "group": lambda values, present, count, groups: np.ones(count.shape),
     "max": _max,
     "min": _min,
-    "stddev": _stddev,
+    "stddev": lambda values, present, count, groups: np.sqrt(_stdvar(values, present, count, groups)),
     "stdvar": _stdvar,
     "sum": _sum,
 }
 
 
-def fold(operation: str, vector: Vector, groups: dict[Labels, Rows]) -> Vector:
-    """Aggregations that need no parameter."""
-    function = SIMPLE[operation]
-    steps = vector.values.shape[1]
-    if not groups:
-        return empty(steps)
-    values, present = np.empty((len(groups), steps)), np.empty((len(groups), steps), dtype=bool)
-    for target, rows in enumerate(groups.values()):
-        there = vector.present[rows]
-        values[target] = function(vector.values[rows], there)
-        present[target] = somewhere(there)
-    return Vector(list(groups), values, present)
-
-
-def quantile(vector: Vector, groups: dict[Labels, Rows], q: Floats) -> Vector:
+def quantile(vector: Vector, groups: Groups, q: Floats) -> Vector:
     """The q-quantile over the series of each group; q has shape (T,)."""
-    steps = vector.values.shape[1]
-    values, present = np.empty((len(groups), steps)), np.empty((len(groups), steps), dtype=bool)
-    for target, rows in enumerate(groups.values()):
+    shape = (len(groups.labels), vector.values.shape[1])
+    values, present = np.empty(shape), np.empty(shape, dtype=bool)
+    for target, rows in enumerate(groups.rows):
         there = vector.present[rows]
         values[target] = quantile_of(vector.values[rows].T, there.T, q)
         present[target] = somewhere(there)
-    return Vector(list(groups), values, present)
+    return Vector(groups.labels, values, present)
 
 
-def count_values(vector: Vector, groups: dict[Labels, Rows], label: str) -> Vector:
+def count_values(vector: Vector, groups: Groups, label: str) -> Vector:
     """How many series of each group have each value; the value becomes a label."""
     steps = vector.values.shape[1]
     counts: dict[Labels, Floats] = {}
-    for key, rows in groups.items():
+    for key, rows in zip(groups.labels, groups.rows, strict=True):
         others = [pair for pair in key if pair[0] != label]
         for row in rows:
             for step in np.flatnonzero(vector.present[row]):
@@ -114,7 +123,7 @@ def count_values(vector: Vector, groups: dict[Labels, Rows], label: str) -> Vect
     if not counts:
         return empty(steps)
     values = np.array(list(counts.values()))
-    return Vector(list(counts), values, values > 0)
+    return Vector(LabelList(counts), values, values > 0)
 
 
 def _worse(left: float, right: float) -> bool:
@@ -166,7 +175,7 @@ def _best(values: Floats, count: int, sign: float) -> list[int]:
     return [int(place) for place in order[:count]]
 
 
-def select_best(vector: Vector, groups: dict[Labels, Rows], count: Floats, *, largest: bool) -> Vector:
+def select_best(vector: Vector, groups: Groups, count: Floats, *, largest: bool) -> Vector:
     """`topk` and `bottomk`: the best series of each group at each step; count has shape (T,).
 
     At a single step the series come out best first, group by group.
@@ -174,7 +183,7 @@ def select_best(vector: Vector, groups: dict[Labels, Rows], count: Floats, *, la
     _check_count(count)
     chosen = np.zeros(vector.present.shape, dtype=bool)
     order: list[int] = []
-    for rows in groups.values():
+    for rows in groups.rows:
         members = np.array(rows)
         for step in range(vector.values.shape[1]):
             there = members[vector.present[members, step]]

@@ -1,11 +1,11 @@
 """Binary operators between scalars and vectors, with vector matching and the set operators."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from itbench.telemetry.labels import NAME, Labels, freeze
+from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Bools, Floats
 from itbench.telemetry.promql.values import QueryError, Vector, empty, join_equal, somewhere
 
@@ -73,8 +73,13 @@ def with_scalar(op: str, vector: Vector, scalar: Floats, *, swapped: bool, retur
 
 
 def _rows_by_signature(vector: Vector, matching: Matching) -> dict[Labels, list[int]]:
+    key = ("signatures", matching.on, matching.labels)
+    return vector.labels.remember(key, lambda: _group_signatures(vector.labels, matching))
+
+
+def _group_signatures(sets: LabelList, matching: Matching) -> dict[Labels, list[int]]:
     groups: dict[Labels, list[int]] = {}
-    for row, labels in enumerate(vector.labels):
+    for row, labels in enumerate(sets):
         groups.setdefault(matching.signature(labels), []).append(row)
     return groups
 
@@ -98,7 +103,9 @@ def sets(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
         return left.keep(~there)
     rest = right.keep(~there)
     joined = Vector(
-        left.labels + rest.labels, np.vstack([left.values, rest.values]), np.vstack([left.present, rest.present])
+        LabelList([*left.labels, *rest.labels]),
+        np.vstack([left.values, rest.values]),
+        np.vstack([left.present, rest.present]),
     )
     return join_equal(joined)
 
@@ -144,13 +151,47 @@ def _combine(op: str, left: Floats, right: Floats, matching: Matching) -> tuple[
     return (kept.astype(float), None) if matching.return_bool else (left, kept)
 
 
-def _check_pairs(present: Bools, keys: Sequence[object], error: str) -> None:
-    groups: dict[object, list[int]] = {}
-    for row, key in enumerate(keys):
-        groups.setdefault(key, []).append(row)
-    for rows in groups.values():
-        if len(rows) > 1 and (present[rows].sum(axis=0) > 1).any():
-            raise QueryError(f"multiple matches for labels: {error}")
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Which elements of two vectors may meet, and what the results are called.
+
+    Attributes:
+        one: the labels of the one side that this was worked out for.
+        rows, matches: places in the many side and in the one side.
+        labels: of the results.
+        crowds: places in the results of which at most one may be present at a step.
+    """
+
+    one: LabelList
+    rows: list[int]
+    matches: list[int]
+    labels: LabelList
+    crowds: list[list[int]]
+
+
+def _pair(op: str, many: LabelList, one: Vector, matching: Matching) -> _Pairs:
+    by_signature = _rows_by_signature(one, matching)
+    rows: list[int] = []
+    matches: list[int] = []
+    labels: list[Labels] = []
+    crowds: dict[object, list[int]] = {}
+    for row, each in enumerate(many):
+        signature = matching.signature(each)
+        for match in by_signature.get(signature, ()):
+            result = _result_labels(each, one.labels[match], op, matching)
+            crowds.setdefault((signature, result) if matching.many else signature, []).append(len(rows))
+            rows.append(row)
+            matches.append(match)
+            labels.append(result)
+    return _Pairs(one.labels, rows, matches, LabelList(labels), [each for each in crowds.values() if len(each) > 1])
+
+
+def _pairs(op: str, many: Vector, one: Vector, matching: Matching) -> _Pairs:
+    key = ("pairs", op in ARITHMETIC, id(one.labels), matching)
+    found = many.labels.remember(key, lambda: _pair(op, many.labels, one, matching))
+    if found.one is not one.labels:  # another list at the same address
+        found = many.labels.memo[key] = _pair(op, many.labels, one, matching)
+    return found
 
 
 def vectors(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
@@ -160,28 +201,24 @@ def vectors(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
         QueryError: several elements match where one is allowed.
     """
     many, one = (right, left) if matching.many == "right" else (left, right)
-    by_signature = _rows_by_signature(one, matching)
     if many.labels and one.labels:
-        _check_one_side(one, by_signature, "left" if matching.many == "right" else "right")
-    signatures = [matching.signature(labels) for labels in many.labels]
-    pairs = [(row, match) for row, key in enumerate(signatures) for match in by_signature.get(key, ())]
-    if not pairs:
+        _check_one_side(one, _rows_by_signature(one, matching), "left" if matching.many == "right" else "right")
+    pairs = _pairs(op, many, one, matching)
+    if not pairs.rows:
         return empty(left.values.shape[1])
-    many_rows, one_rows = [row for row, _ in pairs], [row for _, row in pairs]
-    first, second = (one_rows, many_rows) if matching.many == "right" else (many_rows, one_rows)
+    first, second = (pairs.matches, pairs.rows) if matching.many == "right" else (pairs.rows, pairs.matches)
     values, kept = _combine(op, left.values[first], right.values[second], matching)
-    present = many.present[many_rows] & one.present[one_rows]
+    present = many.present[pairs.rows] & one.present[pairs.matches]
     if kept is not None:
         present &= kept
-    labels = [_result_labels(many.labels[row], one.labels[match], op, matching) for row, match in pairs]
-    if matching.many:
-        keys: list[object] = [(signatures[row], each) for row, each in zip(many_rows, labels, strict=True)]
-        _check_pairs(present, keys, "grouping labels must ensure unique matches")
-    else:
-        error = "many-to-one matching must be explicit (group_left/group_right)"
-        _check_pairs(present, [signatures[row] for row in many_rows], error)
-    return join_equal(Vector(labels, values, present))
+    for crowd in pairs.crowds:
+        if (present[crowd].sum(axis=0) > 1).any():
+            raise QueryError(f"multiple matches for labels: {_GROUPED if matching.many else _SINGLE}")
+    return join_equal(Vector(pairs.labels, values, present))
 
+
+_SINGLE = "many-to-one matching must be explicit (group_left/group_right)"
+_GROUPED = "grouping labels must ensure unique matches"
 
 __all__ = [
     "ARITHMETIC",

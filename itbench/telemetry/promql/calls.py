@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import promql_parser as ast
 
-from itbench.telemetry.labels import NAME, Labels, freeze
+from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Floats
 from itbench.telemetry.promql import elementwise, histograms, over_time, relabel
 from itbench.telemetry.promql.values import QueryError, Value, Vector, empty, somewhere
@@ -56,7 +56,7 @@ def _calendar(query: "Query", name: str, args: list[Any]) -> Vector:
 
 
 def _lone(values: Floats) -> Vector:
-    return Vector([()], values[None, :], np.ones((1, len(values)), dtype=bool))
+    return Vector(LabelList([()]), values[None, :], np.ones((1, len(values)), dtype=bool))
 
 
 def _predict_linear(query: "Query", args: list[Any]) -> Vector:
@@ -127,12 +127,12 @@ def absent_labels(node: Any) -> Labels:
 
 def _absent(query: "Query", args: list[Any]) -> Vector:
     there = somewhere(query.vector(args[0]).present)
-    return Vector([absent_labels(args[0])], np.ones((1, len(there))), ~there[None, :])
+    return Vector(LabelList([absent_labels(args[0])]), np.ones((1, len(there))), ~there[None, :])
 
 
 def _absent_over_time(query: "Query", args: list[Any]) -> Vector:
     there = somewhere(query.window(args[0]).counts > 0)
-    return Vector([absent_labels(args[0])], np.ones((1, len(there))), ~there[None, :])
+    return Vector(LabelList([absent_labels(args[0])]), np.ones((1, len(there))), ~there[None, :])
 
 
 def _sort(query: "Query", args: list[Any], sign: float) -> Vector:

@@ -9,7 +9,7 @@ import numpy as np
 import promql_parser as ast
 
 from itbench.telemetry import timestamps
-from itbench.telemetry.labels import NAME, Matcher
+from itbench.telemetry.labels import NAME, LabelList, Matcher
 from itbench.telemetry.metrics import STALE, Bools, Floats, MetricStore
 from itbench.telemetry.promql import aggregate, binary, calls
 from itbench.telemetry.promql.samples import (
@@ -157,7 +157,7 @@ class Query:
         inner = replace(self, steps=steps)
         value = inner.evaluate(node.expr)
         if isinstance(value, np.ndarray):
-            value = Vector([()], value[None, :], np.ones((1, len(steps)), dtype=bool))
+            value = Vector(LabelList([()]), value[None, :], np.ones((1, len(steps)), dtype=bool))
         assert isinstance(value, Vector), type(value)
         return cut_windows(from_vector(value, steps), self.steps, times, range_ms)
 

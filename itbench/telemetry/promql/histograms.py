@@ -1,12 +1,14 @@
 """Quantiles of classic histograms: series that differ only in `le` are the cumulative buckets of one distribution."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from itbench.telemetry.labels import Labels
+from itbench.telemetry.labels import NAME, LabelList, Labels
 from itbench.telemetry.metrics import Bools, Floats
-from itbench.telemetry.promql.values import Vector, drop_name, join_equal
+from itbench.telemetry.promql.samples import Ints
+from itbench.telemetry.promql.values import Vector, join_equal
 
 SMALL_DELTA = 1e-12
 """Buckets whose counts differ relatively by less are equal: sums of floats in different orders."""
@@ -20,15 +22,35 @@ def parse_bound(text: str) -> float | None:
         return None
 
 
-def _groups(vector: Vector) -> dict[Labels, list[tuple[float, int]]]:
-    """Buckets (upper bound, row) by the labels that identify the histogram."""
+@dataclass(frozen=True, slots=True)
+class _Histograms:
+    """The histograms among the series of a vector.
+
+    Attributes:
+        labels: that identify each histogram.
+        buckets: (upper bound, row) of each.
+        bounds, rows: the bounds (B,), ascending, and the rows (G, B), where all histograms have the same different bounds.
+    """
+
+    labels: LabelList
+    buckets: tuple[list[tuple[float, int]], ...]
+    bounds: Floats | None = None
+    rows: Ints | None = None
+
+
+def _find(labels: LabelList) -> _Histograms:
     groups: dict[Labels, list[tuple[float, int]]] = {}
-    for row, labels in enumerate(vector.labels):
-        bound = parse_bound(dict(labels).get("le", ""))
+    for row, each in enumerate(labels):
+        bound = parse_bound(dict(each).get("le", ""))
         if bound is not None:
-            key = tuple(pair for pair in drop_name(labels) if pair[0] != "le")
+            key = tuple(pair for pair in each if pair[0] not in ("le", NAME))
             groups.setdefault(key, []).append((bound, row))
-    return groups
+    buckets = tuple(sorted(each) for each in groups.values())
+    bounds = {tuple(bound for bound, _ in each) for each in buckets}
+    if len(bounds) == 1 and len(set(common := bounds.pop())) == len(common):
+        rows = np.array([[row for _, row in each] for each in buckets])
+        return _Histograms(LabelList(groups), buckets, np.array(common), rows)
+    return _Histograms(LabelList(groups), buckets)
 
 
 def _patterns(present: Bools) -> Iterator[tuple[Bools, Bools]]:
@@ -113,6 +135,10 @@ def _rank(value: Floats, bounds: Floats, ranks: Floats) -> Floats:
     return np.where(value <= bounds[0], 0.0, np.where(value == np.inf, ranks[-1], inside))
 
 
+Measure = Callable[[Ints, Floats, Floats], Floats]
+"""(steps (N,), bounds (B,), cumulative counts (B, N)) -> values (N,)."""
+
+
 def histogram_quantile(q: Floats, vector: Vector) -> Vector:
     """One series per histogram in the vector; q has shape (T,)."""
     return _per_histogram(vector, lambda at, upper, counts: bucket_quantile(q[at], upper, counts))
@@ -123,18 +149,22 @@ def histogram_fraction(low: Floats, high: Floats, vector: Vector) -> Vector:
     return _per_histogram(vector, lambda at, upper, counts: bucket_fraction(low[at], high[at], upper, counts))
 
 
-def _per_histogram(vector: Vector, function: Callable[[Bools, Floats, Floats], Floats]) -> Vector:
-    """`function(at, upper, counts)` for every histogram and set of its buckets that occurs."""
-    groups = _groups(vector)
+def _per_histogram(vector: Vector, measure: Measure) -> Vector:
+    """`measure` for every histogram and set of its buckets that occurs."""
+    found = vector.labels.remember("histograms", lambda: _find(vector.labels))
     steps = vector.values.shape[1]
-    values = np.full((len(groups), steps), np.nan)
-    present = np.zeros((len(groups), steps), dtype=bool)
-    for target, buckets in enumerate(groups.values()):
-        rows = [row for _, row in buckets]
-        for which, at in _patterns(vector.present[rows]):
-            chosen = np.array(rows)[which]
+    if found.rows is not None and found.bounds is not None and vector.present[found.rows].all():
+        counts = vector.values[found.rows].transpose(1, 0, 2).reshape(len(found.bounds), -1)
+        at = np.tile(np.arange(steps), len(found.labels))
+        values = measure(at, found.bounds, counts).reshape(-1, steps)
+        return join_equal(Vector(found.labels, values, np.ones(values.shape, dtype=bool)))
+    values = np.full((len(found.labels), steps), np.nan)
+    present = np.zeros(values.shape, dtype=bool)
+    for target, buckets in enumerate(found.buckets):
+        rows = np.array([row for _, row in buckets])
+        for which, there in _patterns(vector.present[rows]):
             bounds = [bound for (bound, _), taken in zip(buckets, which.tolist(), strict=True) if taken]
-            upper, counts = _coalesce(bounds, vector.values[chosen][:, at])
-            values[target, at] = function(at, upper, counts)
-            present[target, at] = True
-    return join_equal(Vector(list(groups), values, present))
+            upper, counts = _coalesce(bounds, vector.values[rows[which]][:, there])
+            values[target, there] = measure(np.flatnonzero(there), upper, counts)
+            present[target, there] = True
+    return join_equal(Vector(found.labels, values, present))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from itbench.core.errors import UsageError
-from itbench.telemetry.labels import Labels, compile_regex, freeze
+from itbench.telemetry.labels import LabelList, Labels, compile_regex, freeze
 from itbench.telemetry.promql.values import QueryError, Vector, join_equal
 
 LABEL_NAME = re.compile(r"[^\x00]+")
@@ -27,7 +27,7 @@ def expand(template: str, match: re.Match[str]) -> str:
 
 
 def _changed(vector: Vector, change: Callable[[Labels], Labels]) -> Vector:
-    changed = Vector([change(labels) for labels in vector.labels], vector.values, vector.present)
+    changed = Vector(LabelList(change(labels) for labels in vector.labels), vector.values, vector.present)
     return join_equal(changed)
 
 

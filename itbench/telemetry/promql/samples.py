@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from itbench.core.clock import EPOCH
-from itbench.telemetry.labels import Labels
+from itbench.telemetry.labels import LabelList, Labels
 from itbench.telemetry.metrics import Bools, Chunk, Floats, is_absent, is_stale
 from itbench.telemetry.promql.values import Vector
 
@@ -59,7 +59,7 @@ class Samples:
         order: from the order of the grids to that of the labels, shape (S,).
     """
 
-    labels: list[Labels]
+    labels: LabelList
     t: Floats
     v: Floats
     grids: tuple[Grid, ...]
@@ -74,10 +74,13 @@ class Samples:
         return np.concatenate([grid.places(times) for grid in self.grids])[self.order]
 
 
-def _flat(parts: Sequence[tuple[Sequence[Labels], Floats, Floats, Bools]], ids: Sequence[int]) -> Samples:
-    """Samples from (labels, times in ms (n,), values (n, k), present (n, k)), ordered by their ids."""
+Part = tuple[Sequence[Labels], Floats, Floats, Bools]
+"""Labels of k series, times in milliseconds (n,), values (n, k), present (n, k)."""
+
+
+def _flat(parts: Sequence[Part], ids: Sequence[int], joined: LabelList) -> Samples:
+    """Samples ordered by their ids; `joined` are the labels in that order."""
     grids: list[Grid] = []
-    labels: list[Labels] = []
     times: list[Floats] = []
     values: list[Floats] = []
     place = 0
@@ -97,11 +100,10 @@ def _flat(parts: Sequence[tuple[Sequence[Labels], Floats, Floats, Bools]], ids: 
         first = place + np.cumsum(sizes) - sizes
         place += int(sizes.sum())
         grids.append(Grid(t, first, counts))
-        labels.extend(names)
     order = np.argsort(np.array(ids, dtype=np.int64), kind="stable")
     sentinel = [np.zeros(1)]
     return Samples(
-        [labels[row] for row in order],
+        joined,
         np.concatenate(times + sentinel),
         np.concatenate(values + sentinel),
         tuple(grids),
@@ -137,18 +139,31 @@ def from_chunks(chunks: Sequence[Chunk], *, stale: bool) -> Samples:
     for labels, t, v, numbers in _common(chunks):
         ms = np.round(t * 1000.0) + EPOCH_MS
         present = ~is_absent(v)
-        if not stale:
+        if not stale and np.isnan(v).any():
             present &= ~is_stale(v)
         parts.append((labels, ms, v, present))
         ids.extend(numbers)
-    return _flat(parts, ids)
+    return _flat(parts, ids, _joined(chunks))
+
+
+def _joined(chunks: Sequence[Chunk]) -> LabelList:
+    """The labels of all chunks in the order of their ids; equal chunks give the same list."""
+    if len(chunks) < 2:
+        return chunks[0].labels if chunks else LabelList()
+    rest = tuple(chunk.labels for chunk in chunks[1:])
+
+    def join() -> tuple[tuple[LabelList, ...], LabelList]:
+        pairs = [pair for chunk in chunks for pair in zip(chunk.ids, chunk.labels, strict=True)]
+        return rest, LabelList(labels for _, labels in sorted(pairs, key=lambda pair: pair[0]))
+
+    return chunks[0].labels.remember(("joined", tuple(map(id, rest))), join)[1]
 
 
 def from_vector(vector: Vector, steps: Floats) -> Samples:
     """Samples of the result of a subquery's expression."""
     if not vector.labels:
-        return _flat([], [])
-    return _flat([(vector.labels, steps, vector.values.T, vector.present.T)], range(len(vector.labels)))
+        return _flat([], [], LabelList())
+    return _flat([(vector.labels, steps, vector.values.T, vector.present.T)], range(len(vector.labels)), vector.labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The values that PromQL expressions have, over all steps at once, and the results that leave the engine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isinf, isnan
@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from itbench.core.errors import UsageError
-from itbench.telemetry.labels import NAME, Labels
+from itbench.telemetry.labels import NAME, LabelList, Labels
 from itbench.telemetry.metrics import Bools, Floats
 
 
@@ -34,7 +34,7 @@ class Vector:
         present: shape (S, T).
     """
 
-    labels: list[Labels]
+    labels: LabelList
     values: Floats
     present: Bools
 
@@ -45,15 +45,12 @@ class Vector:
     def rows(self, which: Sequence[int]) -> "Vector":
         """Only these series, in this order."""
         picked = list(which)
-        return Vector([self.labels[row] for row in picked], self.values[picked], self.present[picked])
-
-    def relabel(self, change: Callable[[Labels], Labels]) -> "Vector":
-        """The same values under changed labels; label sets that become equal are joined (see `join_equal`)."""
-        return join_equal(Vector([change(each) for each in self.labels], self.values, self.present))
+        return Vector(LabelList(self.labels[row] for row in picked), self.values[picked], self.present[picked])
 
     def unnamed(self) -> "Vector":
-        """Without metric names."""
-        return self.relabel(drop_name)
+        """Without metric names; label sets that become equal are joined (see `join_equal`)."""
+        labels = self.labels.remember("unnamed", lambda: LabelList(drop_name(each) for each in self.labels))
+        return join_equal(Vector(labels, self.values, self.present))
 
 
 Value = Vector | Floats | str
@@ -67,7 +64,7 @@ def somewhere(present: Bools) -> Bools:
 
 def empty(steps: int) -> Vector:
     """No series."""
-    return Vector([], np.empty((0, steps)), np.empty((0, steps), dtype=bool))
+    return Vector(LabelList(), np.empty((0, steps)), np.empty((0, steps), dtype=bool))
 
 
 def drop_name(labels: Labels) -> Labels:
@@ -81,11 +78,9 @@ def join_equal(vector: Vector, error: str = SAME_LABELSET) -> Vector:
     Raises:
         QueryError: two series with equal labels are present at the same step.
     """
-    if len(set(vector.labels)) == len(vector.labels):
+    groups = vector.labels.remember("equal", lambda: _equal(vector.labels))
+    if groups is None:
         return vector
-    groups: dict[Labels, list[int]] = {}
-    for row, labels in enumerate(vector.labels):
-        groups.setdefault(labels, []).append(row)
     values = np.empty((len(groups), vector.values.shape[1]))
     present = np.zeros(values.shape, dtype=bool)
     for target, rows in enumerate(groups.values()):
@@ -95,7 +90,15 @@ def join_equal(vector: Vector, error: str = SAME_LABELSET) -> Vector:
                 raise QueryError(error)
             values[target, here] = vector.values[row, here]
             present[target] |= here
-    return Vector(list(groups), values, present)
+    return Vector(LabelList(groups), values, present)
+
+
+def _equal(labels: LabelList) -> dict[Labels, list[int]] | None:
+    """Rows by label set; None where all are different."""
+    groups: dict[Labels, list[int]] = {}
+    for row, each in enumerate(labels):
+        groups.setdefault(each, []).append(row)
+    return None if len(groups) == len(labels) else groups
 
 
 def format_float(value: float) -> str:
