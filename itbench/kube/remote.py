@@ -83,9 +83,9 @@ class Connection:
         from urllib3.exceptions import HTTPError
 
         headers = {"Accept": accept or "application/json", "User-Agent": "itbench"}
-        token = self._api.configuration.get_api_key_with_prefix("authorization")
-        if token:
-            headers["Authorization"] = token
+        for auth in self._api.configuration.auth_settings().values():
+            if auth.get("in") == "header" and auth.get("value"):
+                headers[auth["key"]] = auth["value"]
         if body is not None:
             headers["Content-Type"] = content_type
         try:

@@ -4,8 +4,10 @@ One daemon thread per resource reads a watch and appends to one queue; a lost wa
 """
 
 import json
+import socket
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from itbench.core.errors import EnvironmentFault
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _WATCH_S = 300
 _PAUSE_S = 1.0
+_JOIN_S = 2.0
 
 
 def _key(obj: Obj) -> tuple[str, str]:
@@ -39,8 +42,12 @@ class Follower:
         self._open: set[Any] = set()
         self.revision = 0
         starts = {name: self._list(name) for name in names}
-        for name, start in starts.items():
-            threading.Thread(target=self._follow, args=(name, start), name=f"watch-{name}", daemon=True).start()
+        self._threads = [
+            threading.Thread(target=self._follow, args=(name, start), name=f"watch-{name}", daemon=True)
+            for name, start in starts.items()
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def take(self, since: int) -> tuple[Changes, int]:
         """Changes after a revision, in order of arrival, and the highest revision seen."""
@@ -50,11 +57,16 @@ class Follower:
             return found, self.revision
 
     def close(self) -> None:
-        """End all watches; threads leave at their next read."""
+        """End all watches and their threads. A response may not be closed under its reader, but its socket may be."""
         self._closed.set()
         with self._lock:
-            for response in self._open:
-                response.close()
+            sockets = [getattr(response.connection, "sock", None) for response in self._open]
+        for sock in sockets:
+            if sock is not None:
+                with suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(_JOIN_S)
 
     def _add(self, kind: Any, name: str, obj: Obj) -> None:
         with self._lock:

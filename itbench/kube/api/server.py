@@ -226,7 +226,14 @@ class Server:
         """End watches and streams, close all sockets."""
         self.door.closing.set()
         self.door.poke()
+        await asyncio.sleep(0)
+        server = self._runner.server
+        open_ones = [handler.transport for handler in server.connections] if server is not None else []
         await self._runner.cleanup()
+        for transport in open_ones:
+            if transport is not None:
+                transport.abort()  # TLS would wait for the client's farewell
+        await asyncio.sleep(0)
 
 
 async def serve(

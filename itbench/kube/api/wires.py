@@ -49,13 +49,14 @@ class Pipe(asyncio.Protocol):
     def __init__(self) -> None:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._transport: asyncio.Transport | None = None
+        self._former: asyncio.BaseProtocol | None = None
 
     @classmethod
     def take_over(cls, request: web.BaseRequest, headers: Iterable[tuple[str, str]]) -> "Pipe":
         """Answer `101 Switching Protocols` with these headers and own the socket from now on."""
         transport = cast(asyncio.Transport, request.transport)  # uvloop's is none by class
         pipe = cls()
-        pipe._transport = transport
+        pipe._transport, pipe._former = transport, request.protocol
         lines = ["HTTP/1.1 101 Switching Protocols", *(f"{key}: {value}" for key, value in headers)]
         transport.write(("\r\n".join(lines) + "\r\n\r\n").encode())
         transport.set_protocol(pipe)
@@ -67,8 +68,10 @@ class Pipe(asyncio.Protocol):
         self._queue.put_nowait(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client is gone: aiohttp's own protocol has to forget the connection too."""
         self._queue.put_nowait(None)
+        if self._former is not None:
+            self._former.connection_lost(exc)
 
     async def recv(self) -> bytes | None:
         """The next bytes, None at the end."""

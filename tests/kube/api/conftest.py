@@ -241,6 +241,11 @@ class Site:
     session: aiohttp.ClientSession
     tokens: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def program(self) -> str:
+        """The kubectl of the virtual environment, else of the PATH."""
+        return KUBECTL
+
     def token(self, user: str) -> str:
         """A token of a user; `admin` is in system:masters."""
         if user not in self.tokens:
@@ -272,7 +277,7 @@ class Site:
             "TMPDIR": str(self.folder),
         }
         process = await asyncio.create_subprocess_exec(
-            program or KUBECTL,
+            program or self.program,
             *args,
             env=env,
             stdin=asyncio.subprocess.PIPE,

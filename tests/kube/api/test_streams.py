@@ -227,7 +227,11 @@ async def test_ports_are_forwarded_over_spdy(site: Any, pod: str) -> None:
 def test_spdy_frames_survive_any_fragmentation(bodies: list[bytes], step: int) -> None:
     """However the bytes are cut, the same events come out, and received data is credited."""
     client, server = SpdyClient(), Spdy()
-    raw = client.open(1, streamtype="data") + b"".join(client.data(1, body) for body in bodies) + client.data(1, b"", True)
+    raw = (
+        client.open(1, streamtype="data")
+        + b"".join(client.data(1, body) for body in bodies)
+        + client.data(1, b"", True)
+    )
     events = [event for at in range(0, len(raw), step) for event in server.feed(raw[at : at + step])]
     assert events[0].headers == {"streamtype": "data"}
     assert b"".join(event.data for event in events[1:]) == b"".join(bodies)
@@ -242,7 +246,10 @@ async def test_proxies_reach_into_the_world(site: Any, pod: str) -> None:
     """Pods and services by proxy: method, host, port and path arrive; what is refused is a 503 with the reason."""
     answer = await site.http("GET", f"{PODS}/{pod}/proxy/a/b?c=d")
     assert answer.body == b"GET 10.244.0.9:80/a/b?c=d"
-    service = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 8080, "name": "http"}, {"port": 81, "name": "x"}]}}
+    service = {
+        "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": 8080, "name": "http"}, {"port": 81, "name": "x"}]},
+    }
     await site.http("POST", "/api/v1/namespaces/default/services", service)
     named = await site.http("POST", "/api/v1/namespaces/default/services/s:http/proxy/")
     assert named.body == b"POST s.default.svc.cluster.local:8080/"

@@ -49,7 +49,9 @@ async def test_a_watch_goes_on_from_a_revision(site: Any) -> None:
     async with watching(site, f"resourceVersion={start}") as take:
         added, deleted = await take(), await take()
         assert [added["type"], deleted["type"]] == ["ADDED", "DELETED"]
-        assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(added["object"]["metadata"]["resourceVersion"])
+        assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(
+            added["object"]["metadata"]["resourceVersion"]
+        )
 
 
 async def test_selectors_turn_changes_into_coming_and_going(site: Any) -> None:
@@ -95,7 +97,7 @@ async def test_table_watches_send_columns_once(site: Any) -> None:
     """`kubectl get -w`: each event is a one-row Table, column definitions only in the first."""
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
     await site.http("POST", MAPS, _map("a"))
-    async with watching(site, "", **{"Accept": accept}) as take:
+    async with watching(site, "", Accept=accept) as take:
         first, second = await take(), await take()
         assert first["object"]["columnDefinitions"]
         assert not second["object"]["columnDefinitions"]
