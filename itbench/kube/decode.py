@@ -275,6 +275,72 @@ def clone(value: Any) -> Any:
     return value
 
 
+class _Odd(Exception):
+    """Something that the quick decoder leaves to the thorough one."""
+
+
+def _quick_struct(value: Obj, node: Node) -> Obj:
+    """Like `_Decoder.struct` for bodies without unknown fields and wrong types, several times faster."""
+    out: Obj = {}
+    known, required = node.children(), node.required
+    for key, raw in value.items():
+        if raw is None:
+            if key not in known:
+                raise _Odd
+            continue
+        child = known.get(key)
+        if child is None:
+            raise _Odd
+        kind = child.kind
+        if kind == "string":
+            if type(raw) is not str or child.format == "byte":
+                raise _Odd
+            if raw or key in required or key in _POINTER_STRINGS:
+                out[key] = raw
+        elif kind in ("integer", "boolean"):
+            if type(raw) is not (int if kind == "integer" else bool):
+                raise _Odd
+            if raw or key in required or key not in _ZERO_DROPPED:
+                out[key] = raw
+        else:
+            found = _quick(raw, child)
+            if found or key in required or kind not in ("list", "map"):
+                out[key] = found
+    for key in node.filled:
+        if key not in out:
+            out[key] = _quick_struct({}, known[key])
+    return out
+
+
+def _quick(value: Any, node: Node) -> Any:
+    kind, found = node.kind, type(value)
+    if kind == "struct" and found is dict:
+        return _quick_struct(value, node)
+    if kind == "list" and found is list and node.items is not None:
+        items = node.items
+        if items.kind == "struct":
+            return [_quick_struct(row, items) if type(row) is dict else _odd() for row in value]
+        return [_quick(row, items) for row in value]
+    if kind == "map" and found is dict and node.values is not None:
+        values = node.values
+        return {key: _quick(row, values) for key, row in value.items()}
+    if (kind in ("string", "time") and found is str and node.format != "byte") or (kind == "integer" and found is int):
+        return value
+    if kind == "quantity" and found is str and is_quantity(value):
+        return canonical(value)
+    if kind == "intorstring" and found in (int, str):
+        return value
+    if kind == "shared":
+        return value
+    if kind == "any":
+        return clone(value)
+    raise _Odd
+
+
+def _odd() -> Any:
+    raise _Odd
+
+
 def decode(body: Obj, node: Node | None, *, raw: bool = False) -> Decoded:
     """Copy a body through its schema.
 
@@ -288,6 +354,11 @@ def decode(body: Obj, node: Node | None, *, raw: bool = False) -> Decoded:
     """
     if node is None:
         return Decoded(clone(body))
+    if not raw:
+        try:
+            return Decoded(_quick_struct(body, node))
+        except _Odd:
+            pass
     decoder = _Decoder(raw)
     try:
         decoded = decoder.struct(body, node, "")

@@ -63,6 +63,7 @@ class Registry:
         self.store = store
         self.ids = ids
         self.now = now
+        self._stamped: tuple[float, str] = (float("nan"), "")
         self.table = table or builtin_table()
         self.mutating = list(admission.MUTATING if mutating is None else mutating)
         self.validating = list(admission.VALIDATING if validating is None else validating)
@@ -167,7 +168,7 @@ class Registry:
                 if self.store.get(resource.storage, namespace, metadata["name"]) is None:
                     break
         metadata["uid"] = self.ids.uid(resource.storage, namespace, metadata.get("name", ""))
-        metadata["creationTimestamp"] = rfc3339(self.now())
+        metadata["creationTimestamp"] = self._stamp()
         if resource.has_status:
             initial = subresources.initial_status(resource, obj)
             if initial is None:
@@ -390,6 +391,13 @@ class Registry:
         """POST to a subresource: `binding` and `eviction` of pods."""
         return subresources.post(self, resource, self.get(resource, name, namespace), subresource, body, options)
 
+    def _stamp(self) -> str:
+        """Now, as objects carry it (a write asks several times)."""
+        now = self.now()
+        if now != self._stamped[0]:
+            self._stamped = (now, rfc3339(now))
+        return self._stamped[1]
+
     # -- parts -----------------------------------------------------------------------------------------------------------
 
     def _decode(self, resource: Resource, body: Any, options: Options, warnings: Texts, *, raw: bool = False) -> Obj:
@@ -473,7 +481,7 @@ class Registry:
         )
 
     def _writer(self, resource: Resource, options: Options, subresource: str) -> managed.Writer:
-        time = "" if subresource == "scale" else rfc3339(self.now())
+        time = "" if subresource == "scale" else self._stamp()
         return managed.Writer(options.manager, resource.api_version, time, subresource)
 
     def _own(

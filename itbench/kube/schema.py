@@ -19,7 +19,7 @@ _SPECIAL = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "intorstring",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time": "time",
     "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": "time",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "any",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "shared",
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
 }
 
@@ -28,7 +28,8 @@ class Node:
     """The schema of one value.
 
     Attributes:
-        kind: `struct`, `map`, `list`, `string`, `integer`, `number`, `boolean`, `time`, `quantity`, `intorstring` or `any`.
+        kind: `struct`, `map`, `list`, `string`, `integer`, `number`, `boolean`, `time`, `quantity`, `intorstring`, `any`, or
+            `shared` (sets of fields, which are never changed in place).
         strategies: patch strategies (`merge`, `replace`, `retainKeys`).
         merge_key: key of a list merged by strategic patches.
         list_type: `atomic`, `set`, `map` or empty.
@@ -39,6 +40,7 @@ class Node:
 
     __slots__ = (
         "_fields",
+        "_filled",
         "_raw",
         "atomic",
         "enum",
@@ -60,6 +62,7 @@ class Node:
         self.name = name
         self._raw: dict[str, Any] = raw.get("properties") or {}
         self._fields: dict[str, Node] = {}
+        self._filled: tuple[str, ...] | None = None
         self.format: str = raw.get("format", "")
         self.enum: tuple[Any, ...] = tuple(raw.get("enum", ()))
         self.required: tuple[str, ...] = tuple(raw.get("required", ()))
@@ -130,14 +133,23 @@ class Node:
         """Names of a struct's fields."""
         return tuple(self._raw)
 
+    def children(self) -> "dict[str, Node]":
+        """All fields of a struct."""
+        if len(self._fields) != len(self._raw):
+            for key in self._raw:
+                self.child(key)
+        return self._fields
+
     @property
     def filled(self) -> tuple[str, ...]:
         """Fields of a struct that are always printed."""
-        return tuple(
-            key
-            for key, raw in self._raw.items()
-            if raw.get("default") == {} and "allOf" in raw and self.child(key).kind == "struct"  # type: ignore[union-attr]
-        )
+        if self._filled is None:
+            self._filled = tuple(
+                key
+                for key, raw in self._raw.items()
+                if raw.get("default") == {} and "allOf" in raw and self.children()[key].kind == "struct"
+            )
+        return self._filled
 
 
 @lru_cache(1)

@@ -131,7 +131,7 @@ def _readable(key: str) -> str:
 
 def ordered(fields: Fields) -> Fields:
     """The set with its keys in the order in which a server prints them."""
-    return {key: ordered(value) if value else value for key, value in sorted(fields.items())}
+    return {key: ordered(fields[key]) if fields[key] else {} for key in sorted(fields)}
 
 
 def item_key(row: Any, node: Node) -> str:
