@@ -5,7 +5,7 @@ otherwise, and answers with what it found. Cloud accounts: `itbench.agents.built
 """
 
 from itbench.agents.builtin.account import repair_account
-from itbench.agents.builtin.look import namespaces, objects
+from itbench.agents.builtin.look import Obj, namespaces, objects
 from itbench.agents.builtin.rules import CERTAIN, Finding, Rule, View, active_flags, findings, retries
 from itbench.core.documents.task import RootCause, Submission, Task
 from itbench.tools.registry import Tools
@@ -23,7 +23,8 @@ async def solve(task: Task, tools: Tools) -> Submission:
         return await repair_account(task, tools)
     if "kubectl" not in names:
         return Submission(verdict="no-change")
-    views = [await _view(task, tools, namespace) for namespace in await namespaces(tools, task)]
+    nodes = await objects(tools, "nodes", "")
+    views = [await _view(task, tools, namespace, nodes) for namespace in await namespaces(tools, task)]
     found = await _repair(tools, views, CERTAIN)
     if found:
         return await _answer(tools, found)
@@ -38,17 +39,15 @@ async def solve(task: Task, tools: Tools) -> Submission:
     return Submission(verdict="incident" if firing else quiet, notes="No rule applies.")
 
 
-async def _view(task: Task, tools: Tools, namespace: str) -> View:
-    return View(
-        namespace=namespace,
-        page=task.page,
-        deployments=await objects(tools, "deployments", namespace),
-        replicasets=await objects(tools, "replicasets", namespace),
-        pods=await objects(tools, "pods", namespace),
-        services=await objects(tools, "services", namespace),
-        configmaps=await objects(tools, "configmaps", namespace),
-        nodes=await objects(tools, "nodes", ""),
-    )
+async def _view(task: Task, tools: Tools, namespace: str, nodes: list[Obj]) -> View:
+    view = View(namespace=namespace, page=task.page, nodes=nodes)
+    view.deployments = await objects(tools, "deployments", namespace)
+    if view.deployments:
+        view.replicasets = await objects(tools, "replicasets", namespace)
+        view.pods = await objects(tools, "pods", namespace)
+        view.services = await objects(tools, "services", namespace)
+        view.configmaps = await objects(tools, "configmaps", namespace)
+    return view
 
 
 async def _repair(tools: Tools, views: list[View], rules: tuple[Rule, ...]) -> list[Finding]:
