@@ -1,14 +1,16 @@
-"""Tables and metadata-only views of stored objects; called by `rest` and `watch`."""
+"""Tables and metadata-only views of stored objects; called by `rest`, `watch` and `metrics`."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import cast
 
-from itbench.kube import versions
+from itbench.kube import tables, versions
 from itbench.kube.api.answers import partial
 from itbench.kube.api.door import Call
 from itbench.kube.client import Obj
 from itbench.kube.resources import Resource
+from itbench.kube.status import bad_request
 from itbench.kube.store import Entry
+from itbench.kube.tables import Include
 
 
 def single(call: Call, resource: Resource, entry: Entry) -> Obj:
@@ -25,27 +27,9 @@ def event_table(call: Call, resource: Resource, entry: Entry, *, columns: bool) 
 
 
 def table(call: Call, resource: Resource, entries: Iterable[Entry], meta: Obj) -> Obj:
-    """Objects as rows."""
-    columns, rows = [], []
-    include = call.query.get("includeObject", "Metadata")
-    version = call.form.version
-    columns = [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}]
-    for entry in entries:
-        row: dict[str, Any] = {"cells": [entry.name]}
-        row["object"] = shown(resource, entry, include, version)
-        rows.append(row)
-    return {
-        "kind": "Table",
-        "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": meta,
-        "columnDefinitions": columns,
-        "rows": rows,
-    }
-
-
-def shown(resource: Resource, entry: Entry, include: str, version: str) -> Obj | None:
-    """The `object` of a row: metadata, the whole object, or nothing."""
-    if include == "None":
-        return None
-    obj = versions.to_served(entry.object, resource)
-    return obj if include == "Object" else partial(obj, version)
+    """Objects as rows; ages are reckoned in world time."""
+    include = call.query.get("includeObject") or "Metadata"
+    if include not in ("Metadata", "Object", "None"):
+        raise bad_request(f'unrecognized includeObject value: "{include}"')
+    now, version = call.door.pacer.now(), call.form.version
+    return tables.render(resource, entries, now, cast(Include, include), version=version, metadata=meta)
