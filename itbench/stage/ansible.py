@@ -1,7 +1,7 @@
 """Runs a playbook with ansible-runner, in a thread, and turns a failed task into one line. The only importer of ansible_runner.
 
-Called by the environments of `itbench.stage`. Everything Ansible writes (artifacts, temporary files, its home) lies in the private
-folder of the trial; the process dies with the trial (`launch.py`).
+Called by the environments of `itbench.stage`. Everything Ansible writes (artifacts, temporary files, its home) lies in the
+private folder of the trial; the process dies with the trial (`launch.py`).
 """
 
 import asyncio

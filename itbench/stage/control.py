@@ -16,10 +16,12 @@ Gate = Callable[[], Awaitable[None]]
 """Returns when the baseline is green; raises when it is not."""
 Advance = Callable[[float], Awaitable[None]]
 """Lets so many seconds of world time pass."""
+Mark = Callable[[str], None]
+"""Told what is about to be done: `noise.1`, `fault.1`, ..."""
 
 
 class Control:
-    """`async with Control(gate, advance) as control:` serves on a free port of 127.0.0.1.
+    """`async with Control(gate, advance, mark) as control:` serves on a free port of 127.0.0.1.
 
     Attributes:
         url, token: what the playbook needs.
@@ -27,15 +29,15 @@ class Control:
         passed: whether the gate let the playbook through.
     """
 
-    def __init__(self, gate: Gate, advance: Advance) -> None:
-        self._gate, self._advance = gate, advance
+    def __init__(self, gate: Gate, advance: Advance, mark: Mark = lambda name: None) -> None:
+        self._gate, self._advance, self._mark = gate, advance, mark
         self.token, self.url = secrets.token_urlsafe(24), ""
         self.error: BaseException | None = None
         self.passed = False
         self._runner: web.ServerRunner | None = None
 
     async def __aenter__(self) -> "Control":
-        server = web.Server(self._serve, access_log=None, handler_cancellation=True)  # type: ignore[arg-type]
+        server = web.Server(self._serve, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.5)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -68,5 +70,6 @@ class Control:
             return "green"
         if request.path == "/wait":
             await self._advance(max(0.0, float(request.query["seconds"])))
+            self._mark(request.query.get("mark", ""))
             return "done"
         raise LookupError(f"no such path: {request.path}")

@@ -39,6 +39,10 @@ class Tokens:
         self._static[hashlib.sha256(token.encode()).digest()] = User(user, (*groups, AUTHENTICATED))
         return token
 
+    def revoke(self, user: str) -> None:
+        """End all static tokens of a user."""
+        self._static = {key: owner for key, owner in self._static.items() if owner.name != user}
+
     def issue_service_account(
         self, account: Obj, lifetime_s: int, audiences: list[str], bound: Obj | None = None
     ) -> tuple[str, float]:

@@ -203,6 +203,10 @@ class Server:
 
     issue = token
 
+    def revoke(self, user: str) -> None:
+        """End the tokens of a user; requests with them are 401 from now on."""
+        self.door.tokens.revoke(user)
+
     def kubeconfig(self, user: str = ADMIN, groups: tuple[str, ...] | None = None, *, namespace: str = "") -> str:
         """A kubeconfig (YAML) with a new token.
 
