@@ -116,12 +116,12 @@ def show(labels: Labels) -> str:
     return f"{{{inner}}}"
 
 
-def _check_one_side(vector: Vector, groups: dict[Labels, list[int]], side: str) -> None:
-    """The one side must have at most one element per match at each step."""
+def _check_one_side(vector: Vector, groups: dict[Labels, list[int]], needed: Bools, side: str) -> None:
+    """The one side must have at most one element per match at each step where the other side has any (`needed`, (T,))."""
     for signature, rows in groups.items():
         if len(rows) < 2:
             continue
-        crowded = vector.present[rows].sum(axis=0) > 1
+        crowded = (vector.present[rows].sum(axis=0) > 1) & needed
         if crowded.any():
             step = int(np.argmax(crowded))
             first, second = sorted([vector.labels[row] for row in rows if vector.present[row, step]][:2])
@@ -202,7 +202,8 @@ def vectors(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
     """
     many, one = (right, left) if matching.many == "right" else (left, right)
     if many.labels and one.labels:
-        _check_one_side(one, _rows_by_signature(one, matching), "left" if matching.many == "right" else "right")
+        side = "left" if matching.many == "right" else "right"
+        _check_one_side(one, _rows_by_signature(one, matching), somewhere(many.present), side)
     pairs = _pairs(op, many, one, matching)
     if not pairs.rows:
         return empty(left.values.shape[1])

@@ -49,10 +49,10 @@ def _seconds(query: "Query") -> Floats:
 
 
 def _calendar(query: "Query", name: str, args: list[Any]) -> Vector:
-    function = elementwise.CALENDAR[name]
+    part = elementwise.CALENDAR[name]
     if args:
-        return _each(query.vector(args[0]), function)
-    return _lone(function(_seconds(query)))
+        return _each(query.vector(args[0]), lambda values: part(values).astype(float))
+    return _lone(part(_seconds(query)).astype(float))
 
 
 def _lone(values: Floats) -> Vector:

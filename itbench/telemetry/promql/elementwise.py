@@ -1,10 +1,9 @@
 """Functions that change each element of an instant vector by itself, and the functions of time."""
 
-import calendar
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from itbench.telemetry.metrics import Floats
 
@@ -36,25 +35,58 @@ MATH: dict[str, Callable[[Floats], Floats]] = {
 """Functions of one number."""
 
 
-def _of_time(part: Callable[[datetime], float]) -> Callable[[Floats], Floats]:
-    def one(value: float) -> float:
-        try:
-            return float(part(datetime.fromtimestamp(int(value), UTC)))
-        except (ValueError, OverflowError, OSError):
-            return float("nan")
-
-    return np.vectorize(one, otypes=[float])
+Ints = NDArray[np.int64]
 
 
-CALENDAR: dict[str, Callable[[Floats], Floats]] = {
-    "day_of_month": _of_time(lambda t: t.day),
-    "day_of_week": _of_time(lambda t: t.isoweekday() % 7),
-    "day_of_year": _of_time(lambda t: t.timetuple().tm_yday),
-    "days_in_month": _of_time(lambda t: calendar.monthrange(t.year, t.month)[1]),
-    "hour": _of_time(lambda t: t.hour),
-    "minute": _of_time(lambda t: t.minute),
-    "month": _of_time(lambda t: t.month),
-    "year": _of_time(lambda t: t.year),
+def _split(values: Floats) -> tuple[Ints, Ints]:
+    """Unix seconds -> days and seconds of the day; what fits no 64 bits becomes 2**63, as where Prometheus runs."""
+    fits = np.abs(values) < 2.0**63
+    whole = np.trunc(np.where(fits, values, 0.0)).astype(np.int64)
+    days, seconds = np.divmod(whole, 86400)
+    last_day, last_second = divmod(2**63, 86400)
+    return np.where(fits, days, last_day), np.where(fits, seconds, last_second)
+
+
+def _civil(values: Floats) -> tuple[Ints, Ints, Ints]:
+    """Year, month and day in UTC (proleptic Gregorian calendar) of Unix seconds."""
+    days = _split(values)[0] + 719468
+    era = np.floor_divide(days, 146097)
+    day = days - era * 146097
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    of_year = day - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    of_month = of_year - (153 * month + 2) // 5 + 1
+    month = np.where(month < 10, month + 3, month - 9)
+    return year + era * 400 + (month <= 2), month, of_month
+
+
+def _is_leap(year: Ints) -> Ints:
+    return (((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)).astype(np.int64)
+
+
+_BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
+"""Days of a common year before each month."""
+
+
+def _day_of_year(values: Floats) -> Ints:
+    year, month, day = _civil(values)
+    return np.asarray(_BEFORE[month - 1] + day + np.where(month > 2, _is_leap(year), 0))
+
+
+def _days_in_month(values: Floats) -> Ints:
+    year, month, _ = _civil(values)
+    return np.asarray(_BEFORE[month] - _BEFORE[month - 1] + np.where(month == 2, _is_leap(year), 0))
+
+
+CALENDAR: dict[str, Callable[[Floats], Ints]] = {
+    "day_of_month": lambda values: _civil(values)[2],
+    "day_of_week": lambda values: (_split(values)[0] + 4) % 7,
+    "day_of_year": _day_of_year,
+    "days_in_month": _days_in_month,
+    "hour": lambda values: _split(values)[1] // 3600,
+    "minute": lambda values: _split(values)[1] // 60 % 60,
+    "month": lambda values: _civil(values)[1],
+    "year": lambda values: _civil(values)[0],
 }
 """Functions of a Unix time in UTC; without an argument they take the evaluation time."""
 

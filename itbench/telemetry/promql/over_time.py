@@ -81,10 +81,10 @@ def delta(window: Window) -> Answer:
 def _last_two(window: Window, *, rate: bool) -> Answer:
     t, v = window.samples.t, window.samples.v
     present = window.counts >= 2
-    last = np.where(present, window.high - 1, 1)
-    change = v[last] - v[last - 1]
+    last, before = np.where(present, window.high - 1, 0), np.where(present, window.high - 2, 0)
+    change = v[last] - v[before]
     if rate:
-        change = np.where(v[last] < v[last - 1], v[last], change) / ((t[last] - t[last - 1]) / 1000.0)
+        change = np.where(v[last] < v[before], v[last], change) / ((t[last] - t[before]) / 1000.0)
     return change, present
 
 
