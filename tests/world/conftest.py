@@ -1,5 +1,6 @@
 """A toy shop of two services, small enough to follow by hand: `web` calls `api`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -162,13 +163,62 @@ def make_world(load: dict[str, float] | None = None, **more: Any) -> World:
     return world
 
 
+@pytest.fixture(scope="session")
+def settled() -> dict[str, Any]:
+    """The saved state of a settled toy world with traffic; worlds of single tests start from it."""
+    return make_world().save()
+
+
 @pytest.fixture
-def world() -> World:
+def world(settled: dict[str, Any]) -> World:
     """A settled toy world with traffic on its one journey."""
-    return make_world()
+    return World.load(settled)
 
 
 @pytest.fixture
 def kubectl(world: World) -> Client:
     """A client of the toy's control plane."""
     return world.planes["main"].client("kubectl", "system:admin")
+
+
+@pytest.fixture(scope="session")
+def new_world() -> Callable[..., World]:
+    """Makes another settled toy world (with its own seed, for one)."""
+    return make_world
+
+
+def pods_of(kubectl: Client, app: str) -> list[dict[str, Any]]:
+    """Pods with the label `app`."""
+    return kubectl.list("pods", "toy", labels=f"app={app}")
+
+
+def success(world: World, seconds: float) -> float:
+    """Mean success of the journey over the next seconds."""
+    start = world.now
+    world.advance(start + seconds)
+    samples = world.journeys(start, world.now)["home"]
+    return sum(sample.ok for sample in samples) / len(samples)
+
+
+@pytest.fixture(scope="session")
+def measure() -> Callable[[World, float], float]:
+    """Mean success of the journey over the next seconds."""
+    return success
+
+
+@pytest.fixture(scope="session")
+def pods() -> Callable[[Client, str], list[dict[str, Any]]]:
+    """Pods of the toy by their label `app`."""
+    return pods_of
+
+
+def events_of(kubectl: Client, name: str) -> list[tuple[str, str]]:
+    """(reason, message) of the events about objects whose name starts so."""
+    found = kubectl.list("events", "toy")
+    return [(e["reason"], e.get("message", "")) for e in found if e["involvedObject"]["name"].startswith(name)]
+
+
+@pytest.fixture(scope="session")
+def events() -> Callable[[Client, str], list[tuple[str, str]]]:
+    """(reason, message) of the events about objects whose name starts so."""
+    return events_of

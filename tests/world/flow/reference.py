@@ -95,7 +95,9 @@ class Reference:
         self.n, self.now, self.quiet, self.bad = 0, 0.0, 0, 0.0
         self.t, self.length = np.zeros(slots), np.full(slots, step_s)
         self.amount, self.open, self.origin, self.left, self.issue = (np.zeros((n, slots)) for _ in range(5))
-        self.answered, self.lost, self.passed, self.passed_failed, self.left_e = (np.zeros((e, slots)) for _ in range(5))
+        self.answered, self.lost, self.passed, self.passed_failed, self.left_e = (
+            np.zeros((e, slots)) for _ in range(5)
+        )
         self.waiting, self.waiting_origin = np.zeros((g, slots)), np.zeros((g, slots))
         self.cohort = np.zeros((p, slots))
         self.head, self.part, self.backlog = np.zeros(p, int), np.zeros(p), np.zeros(p)
@@ -259,7 +261,9 @@ class Reference:
             self.new[c] += left * self.calls[c] * self.reach[c]
             rest = left * (1 - min(self.calls[c], 1) * self.reach[c])
             if rest > 0:
-                self.settle(self.answered, np.array([c]), np.array([rest * max(self.calls[c], 1)]), np.array([float(self.n)]))
+                self.settle(
+                    self.answered, np.array([c]), np.array([rest * max(self.calls[c], 1)]), np.array([float(self.n)])
+                )
 
     def busy(self, workers, rho):
         u = rho * 512
@@ -387,8 +391,8 @@ class Reference:
     def judge(self):
         bad = sum(self.count[k].sum() for k in ("timed_out", "late", "reset"))
         move = (np.abs(self.backlog - self.backlog0) / self.cap).max()
-        hot = self.full or bad - self.bad > 1e-5 * self.count["attempts"].sum() / max(self.n, 1) or move > 2e-3 * self.dt
+        hot = (
+            self.full or bad - self.bad > 1e-5 * self.count["attempts"].sum() / max(self.n, 1) or move > 2e-3 * self.dt
+        )
         self.bad, self.backlog0 = bad, self.backlog.copy()
         self.quiet = 0 if hot else self.quiet + 1
-
-
