@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from itbench.core.documents.app import App
-from itbench.core.documents.base import load
 from itbench.core.documents.result import Snapshot, Write
 from itbench.core.documents.task import Endpoints
 from itbench.core.errors import EnvironmentFault
@@ -58,7 +56,6 @@ class SreDriver:
         scenario, library = plan.scenario, Library(plan.library)
         use = scenario.environment.app
         assert use is not None
-        self.app = load(App, library.app_folder(use.id) / "app.yaml")
         staging = Staging(
             private=plan.private,
             roots=library.roots,
@@ -73,6 +70,8 @@ class SreDriver:
             clock=plan.clock,
         )
         self.environment = EmbeddedEnvironment(staging)
+        assert self.environment.app is not None
+        self.app = self.environment.app
         self.clock = DriverClock(self.environment)
         self._red: float | None = None
         self._handed_over = 0.0
