@@ -194,6 +194,11 @@ class Authorizer:
         held = self.rules_for(user, namespace)
         return all(any(rule_allows(rule, access) for rule in held) for access in _accesses(rules))
 
+    def role_rules(self, binding: Obj) -> Objs:
+        """The rules that a binding grants (stored or not); none when its role does not exist."""
+        self.refresh()
+        return self._rules(binding)
+
     def _bindings(self, user: User) -> Iterator[tuple[Obj, tuple[str, str]]]:
         for key in [("User", user.name), *(("Group", group) for group in user.groups)]:
             for binding in self._index.bindings.get(key, ()):

@@ -32,6 +32,7 @@ class Tokens:
         """Args: `now` gives Unix seconds on the wire, by which expiry is judged."""
         self._signer, self.issuer, self._now = signer, issuer, now
         self._static: dict[bytes, User] = {}
+        self._headers: dict[str, User] = {}
 
     def issue(self, user: str, groups: tuple[str, ...] = ()) -> str:
         """A new token for a user."""
@@ -87,10 +88,15 @@ class Tokens:
         """
         if not authorization:
             return ANONYMOUS
+        known = self._headers.get(authorization)
+        if known is not None:
+            return known
         kind, _, token = authorization.partition(" ")
         user = self.user(token.strip()) if kind.lower() == "bearer" else None
         if user is None:
             raise unauthorized()
+        if "." not in token:  # static: no expiry to judge at each request
+            self._headers[authorization] = user
         return user
 
 

@@ -1,6 +1,7 @@
 """What a request asks for: URL path and method -> target and RBAC verb. Pure; called by `server`."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from itbench.kube.rbac import Access
@@ -30,6 +31,7 @@ class Target:
         return f"{self.plural}.{self.group}" if self.group and self.plural else self.plural
 
 
+@lru_cache(8192)
 def parse(path: str) -> Target:
     """`/apis/apps/v1/namespaces/shop/deployments/web/scale` -> Target. Paths that are no resource have no plural."""
     parts = path.strip("/").split("/")
@@ -70,8 +72,3 @@ def access_of(verb: str, target: Target) -> Access:
     if not target.plural:
         return Access(verb, path=target.path)
     return Access(verb, target.group, target.plural, target.subresource, target.namespace, target.name)
-
-
-def is_free(target: Target) -> bool:
-    """Discovery, OpenAPI, version and health cost no step of world time."""
-    return not target.plural

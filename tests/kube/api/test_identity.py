@@ -108,6 +108,31 @@ async def test_every_request_leaves_a_record(site: Any) -> None:
     assert (rows[4].before, rows[4].after) == (rows[1].after, "")
 
 
+async def test_nobody_grants_what_he_does_not_hold(site: Any) -> None:
+    """A user who may write roles and bindings cannot make himself administrator; the text names the excess."""
+    rules = [
+        {"verbs": ["*"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"]},
+        {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
+    ]
+    rules[0]["verbs"] = ["create", "update", "get"]
+    path = f"{RBAC}/namespaces/default"
+    await site.http("POST", f"{path}/roles", {"metadata": {"name": "r"}, "rules": rules})
+    subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}]
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+    await site.http("POST", f"{path}/rolebindings", {"metadata": {"name": "b"}, "roleRef": ref, "subjects": subjects})
+    more = [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]
+    refused = await site.http("POST", f"{path}/roles", {"metadata": {"name": "s"}, "rules": more}, user="eve")
+    assert refused.status == 403
+    assert refused.json["message"].endswith(
+        'not currently held:\n{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}'
+    )
+    held = await site.http("POST", f"{path}/roles", {"metadata": {"name": "t"}, "rules": rules[1:]}, user="eve")
+    assert held.status == 201
+    admin = {**ref, "kind": "ClusterRole", "name": "cluster-admin"}
+    grab = {"metadata": {"name": "c"}, "roleRef": admin, "subjects": subjects}
+    assert (await site.http("POST", f"{path}/rolebindings", grab, user="eve")).status == 403
+
+
 @pytest.mark.parametrize(
     ("rule", "access", "allowed"),
     [
