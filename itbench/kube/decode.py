@@ -217,7 +217,7 @@ class _Decoder:
         }
 
 
-_BASE64 = re.compile("[A-Za-z0-9+/\\s]*")
+_BASE64 = re.compile("[A-Za-z0-9+/\r\n]*")
 
 
 def _check_base64(text: str) -> None:
