@@ -50,12 +50,14 @@ class Controller:
         watches: resource -> which keys a change of it concerns (`"*"`: every resource).
         reconcile: makes the world right for one key (context, namespace, name); called again on any error.
         component: event source component.
+        queueing: its keys are items of a queue of its own, so that one key may come up any number of times at one second.
     """
 
     name: str
     watches: Mapping[str, KeysOf]
     reconcile: Reconcile
     component: str = ""
+    queueing: bool = False
 
 
 def own_key(change: Change, cache: Cache) -> Iterable[Key]:

@@ -44,15 +44,25 @@ def _keys_of_pod(change: Change, cache: Cache) -> list[Key]:
     return [key_of(pod)]
 
 
-def _leave_at(pod: Obj, taints: Objs, now: float) -> float:
+def _since(context: Context, node: str, taints: Objs) -> list[float]:
+    """When each taint came: its own time, or when it was first seen (people's taints carry none)."""
+    seen = context.state.setdefault("seen", {})
+    names = ["|".join((t["key"], t.get("value", ""), t["effect"])) for t in taints]
+    old = seen.get(node, {})
+    seen[node] = {name: old.get(name, context.now) for name in names}
+    if not taints:
+        del seen[node]
+    return [seconds(t.get("timeAdded"), seen[node][n]) for t, n in zip(taints, names, strict=True)]
+
+
+def _leave_at(pod: Obj, taints: Objs, since: list[float], now: float) -> float:
     """World second at which the pod must go; inf when it tolerates everything for ever."""
     tolerations = pod["spec"].get("tolerations") or ()
     leave = inf
-    for taint in taints:
+    for taint, added in zip(taints, since, strict=True):
         fitting = [t for t in tolerations if tolerates(t, taint)]
         if not fitting:
             return now
-        added = seconds(taint.get("timeAdded"), now)
         limits = [max(0, t["tolerationSeconds"]) for t in fitting if t.get("tolerationSeconds") is not None]
         if limits:
             leave = min(leave, added + min(limits))
@@ -69,7 +79,8 @@ def reconcile_taints(context: Context, namespace: str, name: str) -> None:
         return
     node = context.cache.get("nodes", "", pod["spec"].get("nodeName", ""))
     taints = [t for t in ((node or {}).get("spec") or {}).get("taints") or () if t["effect"] == "NoExecute"]
-    leave = _leave_at(pod, taints, context.now)
+    since = _since(context, pod["spec"].get("nodeName", ""), taints)
+    leave = _leave_at(pod, taints, since, context.now)
     if leave > context.now:
         if leave < inf:
             marked[text] = True

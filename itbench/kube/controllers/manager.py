@@ -14,7 +14,7 @@ from itbench.kube.controllers.cache import UNWATCHED, Cache, Key, key_of
 from itbench.kube.events import Recorder
 from itbench.kube.queue import Item, WorkQueue
 
-FIGHT = 2000
+FIGHT = 1000
 """Reconciliations of one key within one second of world time after which somebody must be fighting."""
 
 RETRIED = frozenset({409})
@@ -109,7 +109,7 @@ class Manager:
         while len(self.queue):
             item = self.queue.pop()
             rounds[item] += 1
-            if rounds[item] > FIGHT:
+            if rounds[item] > FIGHT and not self._controllers[item[0]].queueing:
                 raise self._fight(item, now)
             self._reconcile(item, now)
             self.pull()

@@ -14,7 +14,7 @@ from itbench.kube.controllers.cache import Cache, Key, key_of
 from itbench.kube.controllers.pods import condition, is_finished
 from itbench.kube.events import SeriesRecorder
 from itbench.kube.scheduler.cycle import Cycle, Decision
-from itbench.kube.scheduler.nodes import NodeTable, PodFacts
+from itbench.kube.scheduler.nodes import NodeInfo, NodeTable, PodFacts
 from itbench.kube.scheduler.preemption import Victims, find, priority
 from itbench.kube.scheduler.volumes import CLAIMS, CLASSES, SELECTED_NODE, VOLUMES, needs
 
@@ -55,7 +55,7 @@ class Scheduler:
     def controller(self) -> Controller:
         """The row for the manager."""
         watches = dict.fromkeys((CLAIMS, VOLUMES, CLASSES), _volume_keys)
-        return Controller(NAME, {"pods": pod_keys, "nodes": node_keys, **watches}, self.reconcile)
+        return Controller(NAME, {"pods": pod_keys, "nodes": node_keys, **watches}, self.reconcile, queueing=True)
 
     def save(self) -> dict[str, Any]:
         """The recorder's state; the queue lies in the controller's state, sums are worked out again."""
@@ -90,7 +90,7 @@ class Scheduler:
             self._schedule(context, queue, pod)
 
     def _schedule(self, context: Context, queue: "Queue", pod: Obj) -> None:
-        facts, nodes = PodFacts(pod), self.nodes.ready()
+        facts, nodes = PodFacts(pod), self._reserved(context, pod)
         wanted = needs(pod, context.cache)
         decision = Cycle(facts, nodes, self.nodes.namespaces, wanted).decide()
         if decision.node and wanted.waiting:
@@ -100,6 +100,26 @@ class Scheduler:
             self._bind(context, queue, pod, decision.node)
         else:
             self._refuse(context, queue, facts, decision)
+
+    def _reserved(self, context: Context, pod: Obj) -> list[NodeInfo]:
+        """The nodes as they will be once pods that evicted somebody, and are no less important, have moved in."""
+        nodes = self.nodes.ready()
+        nominated: dict[str, str] = context.state.setdefault("nominated", {})
+        if not nominated:
+            return nodes
+        guests: dict[str, list[Obj]] = {}
+        for text, node in sorted(nominated.items()):
+            other = context.cache.get("pods", *text.split("/"))
+            if other is None or not _is_ours(other):
+                del nominated[text]
+            elif key_of(other) != key_of(pod) and priority(other) >= priority(pod):
+                guests.setdefault(node, []).append(other)
+        for index, info in enumerate(nodes):
+            if info.name in guests:
+                nodes[index] = info.without(())
+                for other in guests[info.name]:
+                    nodes[index].add(key_of(other), PodFacts(other))
+        return nodes
 
     def _bind(self, context: Context, queue: "Queue", pod: Obj, node: str) -> None:
         namespace, name = key_of(pod)
@@ -128,7 +148,7 @@ class Scheduler:
                 self._client.patch(CLAIMS, name, namespace, {"metadata": {"annotations": {SELECTED_NODE: node}}})
 
     def _refuse(self, context: Context, queue: "Queue", facts: PodFacts, decision: Decision) -> None:
-        pod, nodes = facts.pod, self.nodes.ready()
+        pod, nodes = facts.pod, self._reserved(context, facts.pod)
         wanted = needs(pod, context.cache)
         victims, after = None, ""
         if nodes and not decision.problem:
@@ -139,6 +159,7 @@ class Scheduler:
         message = decision.sentence(after)
         queue.park(key_of(pod), decision.plugins() or ["NodeResourcesFit"])
         if victims is not None:
+            context.state["nominated"]["/".join(key_of(pod))] = victims.node
             self._preempt(context, pod, victims)
         self._recorder.event(context.now, pod, "Warning", "FailedScheduling", "Scheduling", message)
         self._mark_unschedulable(context, pod, message, victims)

@@ -58,9 +58,10 @@ def best(
     chosen = {info.name: index for index, info in enumerate(every)}
     pick = [chosen[info.name] for info in nodes]
     near, apart = affinity.scores(), spread.scores()
+    shares = [_fractions(pod, n) for n in nodes]
     columns = (
-        (1.0, [100 * (1 - sum(_fractions(pod, n)) / 2) for n in nodes]),
-        (1.0, [100 * (1 - abs(_fractions(pod, n)[0] - _fractions(pod, n)[1]) / 2) for n in nodes]),
+        (1.0, [100 * (1 - (cpu + memory) / 2) for cpu, memory in shares]),
+        (1.0, [100 * (1 - abs(cpu - memory) / 2) for cpu, memory in shares]),
         (2.0, _normal([near[i] for i in pick])),
         (2.0, _normal([apart[i] for i in pick])),
         (2.0, _normal([_preferred_affinity(pod, n) for n in nodes])),

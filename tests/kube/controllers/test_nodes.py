@@ -106,3 +106,18 @@ def test_cordon_is_a_taint_and_pressure_is_too() -> None:
     k.client.patch("nodes", "n1", "", {"spec": {"unschedulable": None}})
     k.settle()
     assert taints(k, "n1") == []
+
+
+def test_a_taint_that_somebody_sets_evicts_after_the_tolerated_time() -> None:
+    k = cluster(nodes=2)
+    body = deployment("web", 2)
+    spec = body["spec"]["template"]["spec"]
+    spec["tolerations"] = [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}]
+    k.client.create("deployments.apps", body)
+    k.advance(5.0)
+    k.client.patch("nodes", "n1", "", {"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoExecute"}]}})
+    before = {p["metadata"]["name"] for p in k.client.list("pods", "default")}
+    k.advance(24.0)
+    assert {p["metadata"]["name"] for p in k.client.list("pods", "default")} == before
+    k.advance(26.0)
+    assert len(before - {p["metadata"]["name"] for p in k.client.list("pods", "default")}) == 1

@@ -241,3 +241,22 @@ def test_requests_count_sidecars_with_containers_and_init_containers_by_their_pe
     assert requests(body) == {"cpu": 1050}
     body["spec"]["initContainers"][1] = part("10m")
     assert requests(body) == {"cpu": 350}
+
+
+def test_room_that_was_made_is_kept_for_whom_it_was_made() -> None:
+    k = cluster(nodes=1)
+    body = deployment("low", 4)
+    body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    k.client.create("deployments.apps", body)
+    k.client.create("priorityclasses.scheduling.k8s.io", priority("high", 1000))
+    k.settle()
+    k.client.create("pods", pod("high", cpu="2", priorityClassName="high"))
+    k.advance(20.0)
+    assert where(k, "high") == "n1"
+    assert sum(e["reason"] == "Preempted" for e in k.client.list("events", "default")) == 2
+    assert sorted(p["spec"].get("nodeName", "") for p in k.client.list("pods", "default", labels="app=low")) == [
+        "",
+        "",
+        "n1",
+        "n1",
+    ]

@@ -121,9 +121,10 @@ def _refresh_new(rollout: Rollout, new: Obj, number: int) -> None:
             spec["minReadySeconds"] = ready_s
         new = rollout.context.client.update(SETS, {**with_meta(new, annotations=annotations), "spec": spec})
         rollout.replace(new)
-    set_revision(rollout, revision(new))
-    if "progressDeadlineSeconds" in deployment["spec"] and _progressing(rollout.deployment) is None:
-        set_progressing(rollout, "FoundNewReplicaSet", f'Found new replica set "{new["metadata"]["name"]}"')
+    found = None
+    if _progressing(rollout.deployment) is None:
+        found = progress("FoundNewReplicaSet", f'Found new replica set "{new["metadata"]["name"]}"')
+    note(rollout, number=revision(new), progress=found)
 
 
 def _annotations(deployment: Obj, old: Obj, number: int) -> Obj:
@@ -155,8 +156,7 @@ def _create_new(rollout: Rollout, number: int) -> None:
     rollout.sets = [*rollout.sets, new]
     if size(new):
         context.event(deployment, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size(new)}")
-    set_revision(rollout, number)
-    set_progressing(rollout, "NewReplicaSetCreated", f'Created new replica set "{name}"')
+    note(rollout, number=number, progress=progress("NewReplicaSetCreated", f'Created new replica set "{name}"'))
 
 
 def _new_body(deployment: Obj, number: int) -> Obj:
@@ -196,37 +196,40 @@ def _refused(rollout: Rollout, body: Obj, error: ApiError) -> None:
         context.client.update(DEPLOYMENTS, {**deployment, "status": status}, subresource="status")
         return
     message = f'Failed to create new replica set "{name}": {error}'
-    set_progressing(rollout, "ReplicaSetCreateError", message, status="False")
+    note(rollout, progress=progress("ReplicaSetCreateError", message, "False"))
     context.event(rollout.deployment, "ReplicaSetCreateError", message, "Warning")
     raise error
-
-
-def set_revision(rollout: Rollout, number: int) -> None:
-    """The Deployment carries the revision of its new ReplicaSet (written with the status: the generation stays)."""
-    deployment = rollout.deployment
-    if revision(deployment) != number:
-        annotations = {**(deployment["metadata"].get("annotations") or {}), REVISION: str(number)}
-        body = with_meta(deployment, annotations=annotations)
-        rollout.deployment = rollout.context.client.update(DEPLOYMENTS, body, subresource="status")
 
 
 def _progressing(deployment: Obj) -> Obj | None:
     return find((deployment.get("status") or {}).get("conditions"), "Progressing")
 
 
-def set_progressing(rollout: Rollout, reason: str, message: str, *, status: str = "True") -> None:
-    """Write the Progressing condition, if the Deployment has a progress deadline."""
+def note(rollout: Rollout, *, number: int = 0, progress: Obj | None = None) -> None:
+    """Write the revision and the Progressing condition in one go (with the status, so that the generation stays).
+
+    Args:
+        number: the revision of the new ReplicaSet; 0 leaves it.
+        progress: status, reason and message; ignored without a progress deadline.
+    """
     deployment = rollout.deployment
-    if "progressDeadlineSeconds" not in deployment["spec"]:
-        return
-    stamp = rollout.context.stamp()
-    new = {"type": "Progressing", "status": status, "lastUpdateTime": stamp, "lastTransitionTime": stamp}
-    new |= {"reason": reason, "message": message}
-    old = deployment.get("status") or {}
-    conditions = set_condition(old.get("conditions"), new)
-    if conditions != (old.get("conditions") or []):
-        body = {**deployment, "status": {**old, "conditions": conditions}}
+    old, body = deployment.get("status") or {}, deployment
+    if number and revision(deployment) != number:
+        annotations = {**(deployment["metadata"].get("annotations") or {}), REVISION: str(number)}
+        body = with_meta(body, annotations=annotations)
+    if progress is not None and "progressDeadlineSeconds" in deployment["spec"]:
+        stamp = rollout.context.stamp()
+        times = {"lastUpdateTime": stamp, "lastTransitionTime": stamp}
+        conditions = set_condition(old.get("conditions"), {"type": "Progressing", **times, **progress})
+        if conditions != (old.get("conditions") or []):
+            body = {**body, "status": {**old, "conditions": conditions}}
+    if body is not deployment:
         rollout.deployment = rollout.context.client.update(DEPLOYMENTS, body, subresource="status")
+
+
+def progress(reason: str, message: str, status: str = "True") -> Obj:
+    """The changing part of a Progressing condition."""
+    return {"status": status, "reason": reason, "message": message}
 
 
 def clean_history(rollout: Rollout) -> None:

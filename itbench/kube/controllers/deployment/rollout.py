@@ -11,7 +11,8 @@ from itbench.kube.controllers.deployment.revisions import (
     Rollout,
     claimed,
     clean_history,
-    set_progressing,
+    note,
+    progress,
     sync_new,
 )
 from itbench.kube.controllers.deployment.scaling import (
@@ -65,9 +66,9 @@ def _note_pause(rollout: Rollout) -> None:
         return
     paused = bool(rollout.deployment["spec"].get("paused"))
     if paused and reason != "DeploymentPaused":
-        set_progressing(rollout, "DeploymentPaused", "Deployment is paused", status="Unknown")
+        note(rollout, progress=progress("DeploymentPaused", "Deployment is paused", "Unknown"))
     elif not paused and reason == "DeploymentPaused":
-        set_progressing(rollout, "DeploymentResumed", "Deployment is resumed", status="Unknown")
+        note(rollout, progress=progress("DeploymentResumed", "Deployment is resumed", "Unknown"))
 
 
 def _was_scaled(rollout: Rollout) -> bool:
