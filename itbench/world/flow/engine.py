@@ -191,7 +191,7 @@ class Flow:
         return counts
 
     def quantile(self, edge: int, q: float, since: Floats | None = None) -> float:
-        """Latency quantile (s) of an edge from its client buckets since an earlier `latency_buckets()[edge]`; NaN without calls."""
+        """Latency quantile (s) of an edge from its client buckets since an earlier `latency_buckets()[edge]`, or NaN."""
         counts: Floats = self._st.hist[at.CLIENT, edge] - (0.0 if since is None else since)
         total = counts.sum()
         if total <= 0:
@@ -219,7 +219,7 @@ class Flow:
 
     def pods(self, station: int) -> Mapping[str, Floats]:
         """Arrays by slot: cpu_s and served (cumulative), backlog_requests, backlog_s (cpu seconds), rho, age_s (time in queue
-        and work of what is finished now), in_flight (requests the pod holds: queued, in work, waiting for children, abandoned)."""
+        and work of what is finished now), in_flight (requests it holds: queued, in work, waiting, abandoned)."""
         st, part = self._st, slice(self._st.k[at.POD0, station], self._st.k[at.POD1, station])
         rows = st.rows.shape[2]
         flight = np.bincount(st.k[at.POD, :rows], st.x[at.INFLIGHT, :rows], int(st.k[at.PODS, 0]))[part]

@@ -161,7 +161,7 @@ def spread(st: State, p: int) -> None:
     if rho < 0.98:
         st.x[at.PODVAR, p] = min(own * own * scv + min(var, 4.0 * age * age), 1e9)
     else:
-        st.x[at.PODVAR, p] = min(own * own * scv + age * wbar / max(cap, 1e-9), 1e9)
+        st.x[at.PODVAR, p] = min(own * own * scv + age * wbar * scv / max(cap, 1e-9), 1e9)
 
 
 @compiled

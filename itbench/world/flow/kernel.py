@@ -99,7 +99,7 @@ def pick(st: State) -> float:
         longest = max(longest, st.x[at.BACKOFF, e])
     at_rest = st.k[at.QUIET, 0] >= at.SETTLED
     step_s = min(0.3 * shortest, MAX_STEP) if at_rest else min(0.1 * shortest, MAX_FINE)
-    return max(float(step_s), MIN_STEP, longest / (0.75 * st.rows.shape[1]))
+    return float(max(step_s, MIN_STEP, longest / (0.75 * st.rows.shape[1])))
 
 
 @compiled

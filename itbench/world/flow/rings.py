@@ -5,6 +5,9 @@ from itbench.world.flow.jit import compiled
 from itbench.world.flow.layout import State
 from itbench.world.flow.outcomes import fail, touch
 
+CRUMBS = 1e-6
+"""Rounding and what `backward.CRUMB` holds back: shares of a cohort that are not worth keeping a column for."""
+
 
 @compiled
 def bury(st: State, p: int) -> None:
@@ -64,7 +67,7 @@ def fold_rows(st: State, old: int) -> None:
             for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
                 x, y = st.rows[at.OPEN, a, r], st.rows[at.OPEN, b, r]
                 if x > 1e-12:
-                    st.k[at.FOLDED, 0] += 1
+                    st.k[at.FOLDED, 0] += x > CRUMBS * st.rows[at.AMOUNT, a, r]
                     st.rows[at.ORIGIN, b, r] = (
                         x * st.rows[at.ORIGIN, a, r] + max(y, 0.0) * st.rows[at.ORIGIN, b, r]
                     ) / (x + max(y, 0.0))
@@ -85,7 +88,7 @@ def fold(st: State, old: int) -> None:
             st.k[at.PTR, g] = old + 1
     for e in range(st.k[at.EDGES, 0]):
         total = st.rings[at.LEFTE, a, e]
-        if st.k[at.JOINS, e] == 1 and total - st.rings[at.PASSED, a, e] - st.rings[at.PASSEDF, a, e] > 1e-9 * total:
+        if st.k[at.JOINS, e] == 1 and total - st.rings[at.PASSED, a, e] - st.rings[at.PASSEDF, a, e] > CRUMBS * total:
             st.k[at.FOLDED, 0] += 1
             for k in range(at.PASSED, at.LEFTE + 1):
                 st.rings[k, b, e] += st.rings[k, a, e]

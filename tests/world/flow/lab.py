@@ -110,7 +110,7 @@ REPAIRS = {
     "bound 2 s": ("pass", [(120, lambda f: bound(f, CAPACITY))]),
     "timeout 6 s": ("slo", [(120, lambda f: f.set_edge(1, timeout_s=6.0))]),
 }
-"""Name: verdict, acts. Trigger at 60 s, repair at 120 s, judged at 260 to 295 s; trigger again at 300 and 340 s, judged at 390 s."""
+"""Name: verdict, acts. Trigger at 60 s, repair at 120 s, judged at 260 s; trigger again at 300 and 340 s, judged at 390 s."""
 
 
 def verdict(acts, queue_s=10.0, step_s=0.0):
