@@ -63,7 +63,8 @@ def fold(operation: str, vector: Vector, groups: Groups) -> Vector:
 
 
 def _sum(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
-    return np.asarray(np.add.reduceat(np.where(present, values, 0.0), groups.starts, axis=0))
+    sums = np.add.reduceat(np.where(present, values, 0.0), groups.starts, axis=0)
+    return np.asarray(sums + 0.0)  # no negative zero
 
 
 def _avg(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:

@@ -210,12 +210,10 @@ def vectors(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
     first, second = (pairs.matches, pairs.rows) if matching.many == "right" else (pairs.rows, pairs.matches)
     values, kept = _combine(op, left.values[first], right.values[second], matching)
     present = many.present[pairs.rows] & one.present[pairs.matches]
-    if kept is not None:
-        present &= kept
     for crowd in pairs.crowds:
-        if (present[crowd].sum(axis=0) > 1).any():
+        if (present[crowd].sum(axis=0) > 1).any():  # before a comparison filters
             raise QueryError(f"multiple matches for labels: {_GROUPED if matching.many else _SINGLE}")
-    return join_equal(Vector(pairs.labels, values, present))
+    return join_equal(Vector(pairs.labels, values, present if kept is None else present & kept))
 
 
 _SINGLE = "many-to-one matching must be explicit (group_left/group_right)"

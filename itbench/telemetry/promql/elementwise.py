@@ -61,7 +61,7 @@ def _civil(values: Floats) -> tuple[Ints, Ints, Ints]:
 
 
 def _is_leap(year: Ints) -> Ints:
-    return (((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)).astype(np.int64)
+    return np.asarray(((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0), dtype=np.int64)
 
 
 _BEFORE = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])

@@ -105,7 +105,8 @@ def count_over_time(window: Window) -> Answer:
 
 def sum_over_time(window: Window) -> Answer:
     """Sum of the samples."""
-    return _reduce(np.add, window.samples.v, window.low, window.high), window.counts > 0
+    sums = _reduce(np.add, window.samples.v, window.low, window.high)
+    return sums + 0.0, window.counts > 0  # no negative zero
 
 
 def avg_over_time(window: Window) -> Answer:
