@@ -89,8 +89,9 @@ class Levers:
         for workload in self.net.stations:
             self._pods(workload, members[workload], reachable[workload])
         for journey, root in self.net.roots.items():
-            self._set("rate", root, self.rates.get(journey, 0.0))
-            self._set("limit", root, self._limit(journey))
+            grain = self.net.grains[self.net.links[root].workload]
+            self._set("rate", root, self.rates.get(journey, 0.0) * grain)
+            self._set("limit", root, self._limit(journey) * grain)
 
     def _set(self, kind: str, index: int, value: float, slot: int = -1) -> None:
         """Touch one lever of the engine if its value differs from what was set before.
@@ -224,7 +225,7 @@ class Levers:
             service = self.app.services[workload]
             mean = max(operation.service_ms for operation in service.operations.values()) / 1000
             bound = min(bound, span * service.capacity.workers / mean)
-        return max(bound, 1e-6)
+        return max(bound * self.net.grains[workload], 1e-6)
 
     # ---- edges
 
@@ -248,7 +249,8 @@ class Levers:
             defects.spoil(value if effect.errors == "value" else effect.errors, effect.log)
             work_x *= max(value if effect.cpu_x == "value" else effect.cpu_x, MIN_FACTOR)
             delay_s += (value if effect.latency_ms == "value" else effect.latency_ms) / 1000
-        self._apply(link, defects, operation.service_ms / 1000 * work_x, delay_s)
+        work_s = operation.service_ms / 1000 / self.net.grains[link.workload] * work_x
+        self._apply(link, defects, work_s, delay_s)
         self._spoil(link, defects, members[link.workload])
 
     def _apply(self, link: Link, defects: Defects, work_s: float, delay_s: float) -> None:

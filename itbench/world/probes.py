@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from itbench.core.documents.app import App
-from itbench.world.flow.engine import BOUNDS_S, Flow
+from itbench.world.flow.engine import BOUNDS_S
+from itbench.world.meter import Meter
 from itbench.world.wiring import Net
 
 PERIOD_S = 5.0
@@ -92,7 +93,7 @@ class Probes:
         """Count from here on: `now` becomes the beginning of the first period."""
         self._at = now
 
-    def record(self, flow: Flow, now: float) -> dict[str, Floats]:
+    def record(self, flow: Meter, now: float) -> dict[str, Floats]:
         """Close the period that ends now; returns what each counter grew by, per edge."""
         counters = flow.counters()
         buckets = flow.latency_buckets()

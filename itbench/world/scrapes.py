@@ -12,6 +12,7 @@ from itbench.world.flow.engine import Flow
 from itbench.world.history import History
 from itbench.world.levers import Levers
 from itbench.world.logs import Logbook
+from itbench.world.meter import Meter
 from itbench.world.metrics.containers import ContainerMetrics
 from itbench.world.metrics.journeys import JourneyMetrics
 from itbench.world.metrics.services import ServiceMetrics
@@ -28,6 +29,7 @@ class Running:
 
     def __init__(self, app: App, net: Net, flow: Flow, levers: Levers, cluster: Cluster) -> None:
         self.app, self.net, self.flow, self.levers, self.cluster = app, net, flow, levers, cluster
+        self.meter = Meter(flow, net)
         self.probes = Probes(app, net)
         self.history = History(len(net.links))
 
@@ -49,8 +51,8 @@ class Scrapes:
         self.usage: dict[str, Usage] = {}
         for name, cluster in clusters.items():
             mine = running if running is not None and running.cluster is cluster else None
-            levers, flow = (mine.levers, mine.flow) if mine is not None else (None, None)
-            self.usage[name] = Usage(cluster, levers, flow, chaos[name].stolen, chaos[name].memory_mb)
+            levers, meter = (mine.levers, mine.meter) if mine is not None else (None, None)
+            self.usage[name] = Usage(cluster, levers, meter, chaos[name].stolen, chaos[name].memory_mb)
         self._next = PERIOD_S
         self._rules_at: list[str] = []
         self.rule_problems: dict[tuple[str, str], str] = {}
@@ -68,7 +70,7 @@ class Scrapes:
         self._journeys: JourneyMetrics | None = None
         if self.running is not None:
             it = self.running
-            self._services = ServiceMetrics(metrics, it.app, it.net, it.flow, it.levers, it.cluster, self.seed)
+            self._services = ServiceMetrics(metrics, it.app, it.net, it.meter, it.levers, it.cluster, self.seed)
             self._journeys = JourneyMetrics(metrics, it.probes, it.app.namespace, self.seed)
 
     def logbook(self, name: str) -> Logbook:
@@ -103,7 +105,7 @@ class Scrapes:
 
     def _probe(self, it: Running, now: float) -> None:
         start = it.probes.due() - 5.0
-        delta = it.probes.record(it.flow, now)
+        delta = it.probes.record(it.meter, now)
         it.history.record(start, now, delta, it.levers.reasons)
         assert self._journeys is not None, "made with the app's parts"
         self._journeys.scrape(now)

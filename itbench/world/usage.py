@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from itbench.world.cluster import Cluster
-from itbench.world.flow.engine import Flow
 from itbench.world.kubelet.kubelets import specs_of
 from itbench.world.kubelet.state import ContainerState, PodState
 from itbench.world.levers import Levers, cpu_limit
+from itbench.world.meter import Meter
 from itbench.world.process import memory_limit_mb
 
 PERIOD_S = 15.0
@@ -33,7 +33,7 @@ class Usage:
         self,
         cluster: Cluster,
         levers: Levers | None,
-        flow: Flow | None,
+        flow: Meter | None,
         stolen: Callable[[PodState, str, float], float],
         held: Callable[[PodState, str], float],
     ) -> None:

@@ -46,6 +46,8 @@ class Net:
     links: tuple[Link, ...]
     stations: tuple[str, ...]
     roots: dict[str, int]
+    grains: dict[str, float]
+    """Workload -> small requests of the flow for one request."""
 
     def of_service(self, workload: str, operation: str | None = None) -> list[Link]:
         """The edges that a workload answers."""
@@ -74,7 +76,11 @@ class _Builder:
             self._add(link, operation, timeout_s=journey.timeout_s)
             self._children(link, operation, 1)
         spec = FlowSpec(tuple(self._station(name) for name in self.stations), tuple(self.edges))
-        return Net(spec, tuple(self.links), tuple(self.stations), self.roots)
+        grains = {name: self._grain(name) for name in self.stations}
+        return Net(spec, tuple(self.links), tuple(self.stations), self.roots, grains)
+
+    def _grain(self, workload: str) -> float:
+        return self.app.services[workload].capacity.grain if workload else 1.0
 
     def _operation(self, workload: str, name: str) -> Operation:
         found = self.app.operation(workload, name)
@@ -89,9 +95,12 @@ class _Builder:
                 f"app {self.app.id} has too many call paths", seen=len(self.edges), expected=f"at most {MAX_EDGES}"
             )
         self.links.append(link)
-        values = {"delay_s": NETWORK_S, **numbers}
-        station = self.stations.index(link.workload)
-        self.edges.append(Edge(link.name, link.parent, station, operation.service_ms / 1000, **values))  # type: ignore[arg-type]
+        values = {"delay_s": NETWORK_S + operation.latency_ms / 1000, **numbers}
+        station, grain = self.stations.index(link.workload), self._grain(link.workload)
+        above = self._grain(self.links[link.parent].workload) if link.parent >= 0 else 1.0
+        values["calls"] = float(values.get("calls") or 1.0) * grain / above
+        work_s = operation.service_ms / 1000 / grain
+        self.edges.append(Edge(link.name, link.parent, station, work_s, **values))  # type: ignore[arg-type]
 
     def _children(self, parent: Link, operation: Operation, depth: int) -> None:
         if depth > MAX_DEPTH:

@@ -40,11 +40,13 @@ services:
     capacity:                    # C = workers / service time; the CPU it costs at C is workers * cpu_ms / service_ms cores
       workers: 1
       scv: 0.2                   # squared coefficient of variation of the service time
+      grain: 62                  # queue in units of 124 ms / 62, as a service with 62 times the traffic would (default 1)
     queue_s: {env: ACCEPT_QUEUE, default: 10, unit: s}       # accept queue in seconds at C; or `queue: 1000` requests
     operations:
       PlaceOrder:
         service_ms: 124          # busy time of one worker
-        cpu_ms: 62               # CPU seconds of it (default: all of service_ms)
+        cpu_ms: 62               # CPU time of it (default: all of service_ms)
+        latency_ms: 30           # time on top in which no worker is busy
         calls:                   # in parallel unless `after` names an earlier call by its `id`
           - {to: deployment/cart, operation: GetCart, address: {env: CART_ADDR}}
           - {id: pay, to: deployment/payment, operation: Charge, address: {env: PAYMENT_ADDR}, timeout_s: 5, retries: 0}
@@ -183,6 +185,7 @@ class Operation(Document):
 
     service_ms: float = Field(gt=0)
     cpu_ms: float | None = Field(default=None, gt=0)
+    latency_ms: float = Field(default=0.0, ge=0)
     errors: float = Field(default=0.0, ge=0, le=1)
     error_log: str = "internal error"
     calls: tuple[Call, ...] = ()
@@ -202,6 +205,8 @@ class Capacity(Document):
 
     workers: int = Field(default=8, ge=1, le=64)
     scv: float = Field(default=1.0, ge=0)
+    grain: float = Field(default=1.0, ge=1)
+    """Each request is modelled as so many small ones: the limit of a large service, where queues do not feel single requests."""
 
 
 class Service(Document):

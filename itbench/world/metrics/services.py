@@ -15,8 +15,9 @@ from itbench.core.documents.app import App
 from itbench.telemetry.labels import freeze
 from itbench.telemetry.metrics import MetricStore
 from itbench.world.cluster import Cluster
-from itbench.world.flow.engine import BOUNDS_S, Flow
+from itbench.world.flow.engine import BOUNDS_S
 from itbench.world.levers import Levers
+from itbench.world.meter import Meter
 from itbench.world.metrics.sheet import Row, Sheet
 from itbench.world.wiring import Link, Net
 
@@ -49,7 +50,7 @@ class ServiceMetrics:
     """
 
     def __init__(
-        self, store: MetricStore, app: App, net: Net, flow: Flow, levers: Levers, cluster: Cluster, seed: int
+        self, store: MetricStore, app: App, net: Net, flow: Meter, levers: Levers, cluster: Cluster, seed: int
     ) -> None:
         self.app, self.net, self.flow, self.levers, self.cluster, self.seed = app, net, flow, levers, cluster, seed
         self._sheet = Sheet(store, f"app/{app.id}")
