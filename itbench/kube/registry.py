@@ -132,9 +132,9 @@ class Registry:
         write = self._write("CREATE", resource, obj, None, options, "", warnings)
         rules.default(obj)
         self._own(resource, {}, obj, options, "", entries)
-        rules.prepare(obj, None)
         for plugin in self.mutating:
             plugin(write)
+        rules.prepare(obj, None)
         check = Check()
         check_metadata(obj, resource, rules, check)
         rules.validate(obj, check)
@@ -216,9 +216,9 @@ class Registry:
         write = self._write("UPDATE", resource, obj, before, options, subresource, warnings)
         rules.default(obj)
         self._own(resource, before, obj, options, subresource, entries, sent)
-        rules.prepare(obj, before)
         for plugin in self.mutating:
             plugin(write)
+        rules.prepare(obj, before)
         self._validate_change(resource, obj, before, subresource)
         for plugin in (*admission.ALLOCATING, *self.validating):
             plugin(write)

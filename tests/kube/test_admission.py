@@ -8,6 +8,7 @@ from itbench.core.ids import Ids
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.local import LocalClient
 from itbench.kube.registry import Registry
+from itbench.kube.requests import Options, PatchBody
 from itbench.kube.store import Store
 
 
@@ -123,3 +124,35 @@ def test_claims_are_protected_and_get_the_default_class(client: LocalClient) -> 
     claim = client.create("persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec}, "t")
     assert claim["spec"]["storageClassName"] == "std"
     assert claim["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+
+
+def test_pod_security_refuses_and_warns_in_the_real_words(client: LocalClient) -> None:
+    """Enforce is a 403 that lists every violation; warn is a warning; a pod that is restricted passes both."""
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    client.patch("namespaces", "t", "", {"metadata": {"labels": label}})
+    assert _refusal(client, _pod(hostNetwork=True)) == (
+        'pods "p" is forbidden: violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true), '
+        'allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), '
+        'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), '
+        'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), '
+        'seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")'
+    )
+    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    container = {"name": "c", "image": "i:1", "securityContext": safe}
+    client.create(
+        "pods", {"metadata": {"name": "ok"}, "spec": {"containers": [container], "securityContext": context}}, "t"
+    )
+
+
+def test_tightening_a_namespace_warns_about_its_pods(client: LocalClient) -> None:
+    """Labelling is allowed; the pods that would be refused are named."""
+    client.create("pods", _pod("old"), "t")
+    registry = client.registry
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    done = registry.patch(registry.table.named("namespaces"), "t", "", PatchBody("merge", label), Options("me"))
+    assert (
+        done.warnings[0]
+        == 'existing pods in namespace "t" violate the new PodSecurity enforce level "restricted:latest"'
+    )
+    assert done.warnings[1].startswith("old: allowPrivilegeEscalation != false, unrestricted capabilities")

@@ -10,6 +10,7 @@ from itbench.kube.admission.lifecycle import namespace_lifecycle, protect_storag
 from itbench.kube.admission.limits import limit_bounds, limit_defaults
 from itbench.kube.admission.quota import resource_quota
 from itbench.kube.admission.scheduling import default_storage_class, default_tolerations, priority, taint_new_node
+from itbench.kube.admission.security import pod_security
 from itbench.kube.admission.write import Operation, Plugin, Write
 
 MUTATING: tuple[Plugin, ...] = (
@@ -24,6 +25,6 @@ MUTATING: tuple[Plugin, ...] = (
 )
 ALLOCATING: tuple[Plugin, ...] = (cluster_ips,)
 """Run after validation: they take addresses out of ranges."""
-VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, resource_quota)
+VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, pod_security, resource_quota)
 
 __all__ = ["ALLOCATING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Write"]

@@ -145,6 +145,10 @@ def _check_containers(spec: Obj, volumes: set[str], field: str, check: Check) ->
             if not container.get("image"):
                 check.required(f"{where}.image")
             check_container(container, volumes, where, check)
+            unmasked = (container.get("securityContext") or {}).get("procMount") == "Unmasked"
+            if unmasked and spec.get("hostUsers") is not False:
+                text = "`hostUsers` must be false to use `Unmasked`"
+                check.invalid(f"{where}.securityContext.procMount", "Unmasked", text)
             sidecar = key == "initContainers" and container.get("restartPolicy") == "Always"
             if key == "containers" or sidecar:
                 check_hooks(container, where, check)
