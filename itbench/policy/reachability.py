@@ -1,7 +1,7 @@
 """Who can reach what through security groups: pure, over an inventory of describe results. Grades CISO rows on networks.
 
-The inventory has the shapes of EC2: `SecurityGroups` (with `IpPermissions`), `PrefixLists` (`PrefixListId`, `Entries` with `Cidr`),
-`NetworkInterfaces` (with `Groups`).
+The inventory has the shapes of EC2: `SecurityGroups` (with `IpPermissions`), `PrefixLists` (`PrefixListId`, `Entries` with
+`Cidr`), `NetworkInterfaces` (with `Groups`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,14 +13,15 @@ from itbench.policy.ranges import Ranges, is_world
 Inventory = Mapping[str, Any]
 PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
 ANY = "-1"
+NOWHERE = Ranges()
 
 
 @dataclass(frozen=True)
 class Sources:
     """From where a port is open: addresses of both families, and members of other groups."""
 
-    v4: Ranges = Ranges()
-    v6: Ranges = Ranges()
+    v4: Ranges = NOWHERE
+    v6: Ranges = NOWHERE
     groups: frozenset[str] = field(default_factory=frozenset)
 
     def __or__(self, other: "Sources") -> "Sources":

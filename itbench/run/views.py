@@ -89,8 +89,8 @@ def _pretty(value: Any) -> str:
 def _excerpts(evidence: Evidence) -> list[tuple[str, str]]:
     writes = [f"{w.t:8.0f} s  {w.verb} {w.resource} {w.namespace}/{w.name} {w.subresource} -> {w.code}" for w in evidence.writes]
     found = [("Writes of the agent", "\n".join(writes))] if writes else []
-    found += [(f"Facts: {name}", _pretty({name: value})) for name, value in evidence.facts.items() if name not in ("slo", "alerts")]
-    return found
+    shown = {name: value for name, value in evidence.facts.items() if name not in ("slo", "alerts")}
+    return found + [(f"Facts: {name}", _pretty({name: value})) for name, value in shown.items()]
 
 
 def run_view(folder: RunFolder) -> RunView:
