@@ -21,8 +21,8 @@ _SPEC.loader.exec_module(real)
 SELECTORS = (
     "up", "http_requests_total", 'http_requests_total{code="200"}', 'http_requests_total{code=~"4..|5.."}',
     "memory_bytes", "temperature",
-    'temperature{room!="b"}', "odd", "kube_pod_info", "node_zone", "build", "latency_seconds_bucket", "latency_seconds_count", "text",
-    '{__name__=~"up|build"}',
+    'temperature{room!="b"}', "odd", "kube_pod_info", "node_zone", "build", "latency_seconds_bucket", "latency_seconds_count",
+    "text", '{__name__=~"up|build"}',
 )  # fmt: skip
 LABELS = ("code", "method", "instance", "job", "pod", "node", "room", "kind", "le", "route", "version", "zone", "uid")
 RANGE_FUNCTIONS = (
