@@ -74,6 +74,11 @@ class ControlPlane:
         self.run(self.now)
 
     @property
+    def defects(self) -> list[str]:
+        """Errors of controllers themselves, as text; empty in a sound control plane."""
+        return self._manager.defects
+
+    @property
     def revision(self) -> int:
         """The store's revision."""
         return self.store.revision

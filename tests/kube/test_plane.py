@@ -108,3 +108,23 @@ def test_only_requests_of_people_are_audited() -> None:
         ("oncall", "list", "pods", "", False, False, 200),
     ]
     assert ControlPlane.load(plane.save()).audit == plane.audit
+
+
+def test_a_controller_that_breaks_is_noted_and_the_others_go_on() -> None:
+    k = cluster()
+    k.client.create("deployments.apps", deployment("web", 1))
+    k.settle()
+    broken = {"timeAdded": "2026-01-12T08:00:00Z", "key": "k", "effect": "NoExecute"}
+    k.client.patch("nodes", "n1", "", {"spec": {"taints": [broken]}})
+
+    def break_taints(write: object) -> None:
+        if write.key == "nodes" and write.object["spec"].get("taints"):  # type: ignore[attr-defined]
+            raise ZeroDivisionError("of the test")
+
+    k.plane.registry.mutating.append(break_taints)
+    k.client.create("deployments.apps", deployment("other", 1))
+    k.client.patch("deployments.apps", "other", "default", {"spec": {"replicas": 2}}, subresource="scale")
+    k.down |= {"n1", "n2", "n3"}
+    k.advance(120.0)
+    assert len(k.client.list("pods", "default", labels="app=other")) == 2
+    assert k.plane.defects and all(text.startswith("node-lifecycle-controller /n") for text in k.plane.defects)

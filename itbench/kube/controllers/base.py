@@ -155,3 +155,11 @@ def percent(value: Any, total: int, *, up: bool) -> int:
         scaled = int(value[:-1]) * total
         return -(-scaled // 100) if up else scaled // 100
     return int(value)
+
+
+def whole(text: object, default: int = 0) -> int:
+    """The whole number in an annotation; people write anything there, so nonsense is the default."""
+    try:
+        return int(str(text))
+    except ValueError:
+        return default

@@ -15,6 +15,7 @@ from itbench.kube.controllers.base import (
     own_key,
     put_status,
     seconds,
+    whole,
 )
 from itbench.kube.controllers.cache import key_of
 from itbench.kube.controllers.conditions import find, set_condition
@@ -129,7 +130,7 @@ def _ended(pod: Obj) -> bool:
 
 def _index(pod: Obj) -> int | None:
     value = (pod["metadata"].get("annotations") or {}).get(INDEX)
-    return int(value) if value is not None else None
+    return whole(value, -1) if value is not None else None
 
 
 def _count(this: Round) -> Objs:

@@ -17,6 +17,9 @@ from itbench.kube.queue import Item, WorkQueue
 FIGHT = 1000
 """Reconciliations of one key within one second of world time after which somebody must be fighting."""
 
+DEFECTS = 100
+"""Distinct errors remembered."""
+
 RETRIED = frozenset({409})
 """Conflicts are retried at once; the cache is fresh by then."""
 
@@ -54,6 +57,8 @@ class Manager:
         self._state: dict[str, dict[str, Any]] = {name: {} for name in self._controllers}
         self._recorders = {name: Recorder(client, c.component or name) for name, c in self._controllers.items()}
         self._position = 0
+        self.defects: list[str] = []
+        """Errors of controllers themselves: none in a sound control plane."""
 
     def pull(self) -> None:
         """Take over what changed, and queue whoever it concerns."""
@@ -142,6 +147,12 @@ class Manager:
                 self.queue.add(item)
             else:
                 self.queue.fail(item, now)
+        except Exception as error:
+            # What people write into objects must not stop the whole cluster: note it and go on, as a real process would.
+            self.queue.fail(item, now)
+            text = f"{name} {namespace}/{key}: {type(error).__name__}: {error}"
+            if text not in self.defects and len(self.defects) < DEFECTS:
+                self.defects.append(text)
         else:
             self.queue.succeed(item)
 
@@ -158,6 +169,7 @@ class Manager:
         self.pull()
         return {
             "position": self._position,
+            "defects": self.defects,
             "queue": self.queue.save(),
             "state": self._state,
             "recorders": {name: recorder.save() for name, recorder in self._recorders.items()},
@@ -172,6 +184,7 @@ class Manager:
                 for listener in self._listeners:
                     listener(change)
         self._position = data["position"]
+        self.defects = list(data["defects"])
         self.queue = WorkQueue.load(data["queue"])
         for name, state in data["state"].items():
             self._state[name] = state

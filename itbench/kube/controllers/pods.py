@@ -5,7 +5,7 @@ from math import inf
 
 from itbench.core.clock import parse_rfc3339
 from itbench.kube.client import Obj, Objs
-from itbench.kube.controllers.base import is_deleting, owner_reference
+from itbench.kube.controllers.base import is_deleting, owner_reference, whole
 
 FINISHED = ("Succeeded", "Failed")
 
@@ -78,7 +78,7 @@ def deletion_rank(crowd: Callable[[Obj], int], now: float) -> Callable[[Obj], tu
 
     def rank(pod: Obj) -> tuple[object, ...]:
         meta = pod["metadata"]
-        cost = int((meta.get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost", 0))
+        cost = whole((meta.get("annotations") or {}).get("controller.kubernetes.io/pod-deletion-cost"))
         return (
             bool(pod["spec"].get("nodeName")),
             _PHASE_RANK.get(phase(pod), 2),

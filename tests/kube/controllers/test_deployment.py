@@ -238,3 +238,22 @@ def test_proportional_scaling_fills_exactly_what_is_allowed(old: int, new: int, 
     sizes = proportional_sizes(target, both)
     assert sum(sizes.values()) == (wanted + 3 if wanted else 0)
     assert all(value >= 0 for value in sizes.values())
+
+
+def test_nonsense_in_annotations_harms_nobody() -> None:
+    k = cluster()
+    k.client.create("deployments.apps", deployment("web", 3))
+    k.settle()
+    nonsense = {"deployment.kubernetes.io/revision": "x", "deployment.kubernetes.io/max-replicas": "y"}
+    k.client.patch("deployments.apps", "web", "default", {"metadata": {"annotations": nonsense}})
+    (owned,) = k.client.list("replicasets.apps", "default")
+    k.client.patch("replicasets.apps", owned["metadata"]["name"], "default", {"metadata": {"annotations": nonsense}})
+    for pod in k.client.list("pods", "default"):
+        cost = {"controller.kubernetes.io/pod-deletion-cost": "cheap"}
+        k.client.patch("pods", pod["metadata"]["name"], "default", {"metadata": {"annotations": cost}})
+    set_image(k, "web", "app:2")
+    k.settle()
+    k.client.patch("deployments.apps", "web", "default", {"spec": {"replicas": 1}}, subresource="scale")
+    k.settle()
+    assert k.plane.defects == []
+    assert [image_of(p) for p in k.client.list("pods", "default")] == ["app:2"]

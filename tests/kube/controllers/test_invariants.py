@@ -90,6 +90,7 @@ def play(k: FakeKubelets, seed: int, steps: int = STEPS) -> None:
 
 def check_always(k: FakeKubelets) -> None:
     revisions = [int(o["metadata"]["resourceVersion"]) for r in k.plane.store.resources() for o in k.client.list(r)]
+    assert k.plane.defects == []
     assert max(revisions) <= k.plane.revision and len(set(revisions)) == len(revisions)
 
 

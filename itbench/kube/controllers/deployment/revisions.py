@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import orjson
 
 from itbench.kube.client import ApiError, Obj, Objs
-from itbench.kube.controllers.base import Context, is_deleting, owner_reference, stable_hash, with_meta
+from itbench.kube.controllers.base import Context, is_deleting, owner_reference, stable_hash, whole, with_meta
 from itbench.kube.controllers.cache import labels_of
 from itbench.kube.controllers.conditions import find, set_condition
 from itbench.kube.controllers.deployment.scaling import DESIRED, MAXIMUM, fenceposts, new_size, size
@@ -97,7 +97,7 @@ def find_new(deployment: Obj, sets: Objs) -> Obj | None:
 
 def revision(obj: Obj) -> int:
     """The revision annotation as a number; 0 without one."""
-    return int((obj["metadata"].get("annotations") or {}).get(REVISION) or 0)
+    return whole((obj["metadata"].get("annotations") or {}).get(REVISION))
 
 
 def sync_new(rollout: Rollout, *, create: bool) -> None:
@@ -132,7 +132,7 @@ def _annotations(deployment: Obj, old: Obj, number: int) -> Obj:
     copied = {k: v for k, v in (deployment["metadata"].get("annotations") or {}).items() if k not in NOT_COPIED}
     found = {**old, **copied}
     before = old.get(REVISION)
-    if int(before or 0) < number:
+    if whole(before) < number:
         found[REVISION] = str(number)
         if before:
             history = [h for h in old.get(HISTORY, "").split(",") if h]

@@ -1,7 +1,7 @@
 """How large each ReplicaSet of a Deployment should be: pure arithmetic, called by `rollout`."""
 
 from itbench.kube.client import Obj, Objs
-from itbench.kube.controllers.base import percent
+from itbench.kube.controllers.base import percent, whole
 
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
@@ -110,7 +110,7 @@ def _fraction(deployment: Obj, replica_set: Obj) -> int:
     if wanted == 0:
         return -now
     annotations = replica_set["metadata"].get("annotations") or {}
-    before = int(annotations.get(MAXIMUM) or 0) or (deployment.get("status") or {}).get("replicas", 0)
+    before = whole(annotations.get(MAXIMUM)) or (deployment.get("status") or {}).get("replicas", 0)
     if before == 0:
         return 0
     return int(now * (wanted + fenceposts(deployment)[0]) / before + 0.5) - now
