@@ -257,6 +257,8 @@ def converter_text(why: str) -> str:
     if match is None:
         return why
     found, wanted = match.groups()
+    if (found, wanted) == ("number", "string"):
+        return "cannot convert int64 to string"
     if wanted.startswith("[]"):
         return f"cannot restore slice from {found}"
     if wanted.startswith("map["):

@@ -50,19 +50,22 @@ def _finalizers(resource: Resource, metadata: Obj, how: DeleteOptions) -> list[s
 
 def _check(resource: Resource, entry: Entry, how: DeleteOptions) -> None:
     metadata = entry.object["metadata"]
+    title = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    head = f'Operation cannot be fulfilled on {title} "{entry.name}": '
+    problem = status.Problem(entry.name, resource.group, resource.kind)
     if how.uid and how.uid != metadata["uid"]:
-        raise status.conflict(
-            resource,
-            entry.name,
-            f"Precondition failed: UID in precondition: {how.uid}, UID in object meta: {metadata['uid']}",
+        text = (
+            f"{head}the UID in the precondition ({how.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
         )
-    if how.resource_version and how.resource_version != metadata["resourceVersion"]:
-        raise status.conflict(
-            resource,
-            entry.name,
-            "Precondition failed: ResourceVersion in precondition: "
-            f"{how.resource_version}, ResourceVersion in object meta: {metadata['resourceVersion']}",
+        raise status.failure(409, "Conflict", text, problem)
+    version = how.resource_version
+    if version and version != metadata["resourceVersion"]:
+        text = (
+            f"{head}the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
         )
+        raise status.failure(409, "Conflict", text, problem)
 
 
 def delete(registry: "Registry", resource: Resource, entry: Entry, how: DeleteOptions, options: Options) -> Result:

@@ -156,6 +156,8 @@ class Registry:
     def _begin(self, resource: Resource, obj: Obj) -> None:
         """Server-set metadata of a new object."""
         metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            raise status.failure(500, "", "resourceVersion should not be set on objects to be created")
         for key in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
             metadata.pop(key, None)
         namespace = metadata.get("namespace", "")
@@ -185,8 +187,7 @@ class Registry:
         warnings: list[str] = []
         obj = self._decode(resource, body, options, warnings)
         self._place(resource, obj, namespace)
-        if obj["metadata"].setdefault("name", name) != name:
-            raise _other_name(obj, name)
+        _check_name(obj, name)
         old = self.get(resource, name, namespace)
         return self._change(resource, old, obj, options, subresource, warnings)
 
@@ -275,8 +276,8 @@ class Registry:
         changed = self._patched(node, current, patch)
         warnings: list[str] = []
         obj = self._decode_patched(resource, changed, patch, options, warnings)
-        if obj["metadata"].get("name") != name:
-            raise _other_name(obj, name)
+        _check_name(obj, name)
+        self._place(resource, obj, namespace)
         if obj["metadata"].get("resourceVersion") == revision:
             del obj["metadata"]["resourceVersion"]
         return self._change(resource, old, obj, options, subresource, warnings)
@@ -323,7 +324,7 @@ class Registry:
             out = apply_merge_patch(current, value)
         else:
             out = apply_strategic_patch(current, value, node)
-        if not isinstance(out, dict) or not isinstance(out.get("metadata"), dict):
+        if not isinstance(out, dict):
             raise status.unprocessable("the server rejected our request due to an error in our request")
         return out
 
@@ -406,13 +407,7 @@ class Registry:
             raise status.bad_request("the body of the request is not a JSON object")
         kind, api_version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
         if (kind, api_version) != (resource.kind, resource.api_version):
-            raise status.bad_request(
-                f'{kind} in version "{api_version.rsplit("/", 1)[-1]}" cannot be handled as a {resource.kind}: '
-                f'no kind "{kind}" is registered for version "{api_version}"'
-                if resource.kind != kind
-                else f"the API version in the data ({api_version}) does not match the expected API version "
-                f"({resource.api_version})"
-            )
+            raise self._wrong_kind(resource, api_version, kind)
         if not body.get("kind") or not body.get("apiVersion"):
             body = {**body, "kind": kind, "apiVersion": api_version}
         decoded = decode(body, schema.of(resource.api_version, resource.kind), raw=raw)
@@ -430,6 +425,17 @@ class Registry:
         ordered = {"apiVersion": obj.pop("apiVersion"), "kind": obj.pop("kind"), "metadata": obj.pop("metadata"), **obj}
         return ordered if raw else versions.to_stored(ordered, resource, self.table)
 
+    def _wrong_kind(self, resource: Resource, api_version: str, kind: str) -> ApiError:
+        """400: the body is an object of another kind than the path."""
+        version = api_version.rsplit("/", 1)[-1]
+        other = self.table.by_kind(api_version, kind)
+        if other is None:
+            why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
+        else:
+            group = resource.group.split(".")[0] or "core"
+            why = f"converting ({version}.{kind}) to ({group}.{resource.kind}): unknown conversion"
+        return status.bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
+
     def _place(self, resource: Resource, obj: Obj, namespace: str) -> None:
         """Bring the object's namespace and the request's together."""
         metadata = obj["metadata"]
@@ -446,11 +452,10 @@ class Registry:
         version, uid = metadata.get("resourceVersion"), metadata.get("uid")
         current = old.object["metadata"]
         if uid and uid != current["uid"]:
-            raise status.conflict(
-                resource,
-                old.name,
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current['uid']}",
-            )
+            key = "/".join(part for part in ("/registry", resource.plural, old.namespace, old.name) if part)
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current['uid']}"
+            text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
+            raise status.conflict(resource, old.name, text)
         if version and version != "0" and version != current["resourceVersion"]:
             raise status.conflict(resource, old.name)
 
@@ -501,7 +506,7 @@ class Registry:
         if entries is None:
             known = before.get("metadata", {}).get("managedFields", [])
             if sent is not None and sent != known:
-                known = [] if sent in ([], [{}]) else sent
+                known = managed.accept(sent, known)
             node = schema.of(resource.api_version, resource.kind)
             old, new = (
                 subresources.tracked(resource, versions.to_served(state, resource) if state else state, subresource)
@@ -514,9 +519,13 @@ class Registry:
             metadata.pop("managedFields", None)
 
 
-def _other_name(obj: Obj, name: str) -> ApiError:
+def _check_name(obj: Obj, name: str) -> None:
     other = obj["metadata"].get("name", "")
-    return status.bad_request(f"the name of the object ({other}) does not match the name on the URL ({name})")
+    if not other:
+        text = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise status.bad_request(text)
+    if other != name:
+        raise status.bad_request(f"the name of the object ({other}) does not match the name on the URL ({name})")
 
 
 def _write_token(revision: int, last: Entry) -> str:

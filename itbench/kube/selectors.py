@@ -78,9 +78,9 @@ class _Parser:
             if not token:
                 break
             if token != ",":
-                raise bad_request(f"unable to parse requirement: found '{token}', expected: ',' or 'end of string'")
-            if not self.peek():
-                raise bad_request("unable to parse requirement: found '', expected: identifier after ','")
+                raise bad_request(f"found '{token}', expected: ',' or 'end of string'")
+            if self.peek() in ("", ",", ")"):
+                raise bad_request(f"found '{self.peek()}', expected: identifier after ','")
         return tuple(terms)
 
     def term(self) -> Requirement:
@@ -100,14 +100,12 @@ class _Parser:
             return Requirement(key, token, self.values())
         if token in ("<", ">"):
             return Requirement(key, "gt" if token == ">" else "lt", (self.value(),))
-        raise bad_request(
-            f"unable to parse requirement: found '{token}', expected: in, notin, =, ==, !=, gt, lt, exists, !"
-        )
+        raise bad_request(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt, exists, !")
 
     @staticmethod
     def key(token: str) -> str:
         if token in _SYMBOLS or not token:
-            raise bad_request(f"unable to parse requirement: found '{token}', expected: identifier")
+            raise bad_request(f"found '{token}', expected: !, identifier, or 'end of string'")
         return token
 
     def value(self) -> str:
@@ -115,11 +113,11 @@ class _Parser:
 
     def values(self) -> tuple[str, ...]:
         if (token := self.take()) != "(":
-            raise bad_request(f"unable to parse requirement: found '{token}' expected: '('")
+            raise bad_request(f"found '{token}' expected: '('")
         found: list[str] = []
         while (token := self.take()) != ")":
             if not token:
-                raise bad_request("unable to parse requirement: found '', expected: ',' or ')'")
+                raise bad_request("found '', expected: ',' or ')'")
             if token != ",":
                 found.append(self.key(token))
         return tuple(sorted(set(found)))
@@ -264,7 +262,9 @@ def parse_fields(text: str, storage: str) -> tuple[tuple[str, bool, str], ...]:
         if storage == "events" and head in _EVENTS_V1:
             path = _EVENTS_V1[head] + path[len(head) :]
         if path not in ("metadata.name", "metadata.namespace") and path not in _FIELDS.get(storage, ()):
-            raise bad_request(f"field label not supported: {path}")
+            if storage in _FIELDS:
+                raise bad_request(f"field label not supported: {path}")
+            raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
         terms.append((path, op != "!=", re.sub(r"\\([\\,=])", r"\1", value)))
     return tuple(terms)
 

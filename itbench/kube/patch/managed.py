@@ -69,6 +69,20 @@ def _sort(entries: Entries) -> Entries:
     return sorted(entries, key=key)
 
 
+def accept(sent: Any, known: Entries) -> Entries:
+    """Entries that a client wrote: an empty one resets them, malformed ones are ignored."""
+    if sent in ([], [{}]):
+        return []
+    good = isinstance(sent, list) and all(
+        isinstance(row, dict)
+        and row.get("operation") in ("Apply", "Update")
+        and row.get("fieldsType") == "FieldsV1"
+        and isinstance(row.get("fieldsV1"), dict)
+        for row in sent
+    )
+    return sent if good else known
+
+
 def record_update(entries: Entries, old: Obj, new: Obj, node: Node | None, writer: Writer) -> Entries:
     """Ownership after an Update: changed paths move to the writer, removed paths leave everyone.
 
