@@ -1,6 +1,7 @@
 """Reading journeys: whether a service level was held, when it recovered, how many good requests were lost.
 
-Rows are `(t, requests per second, success share, p50 s, p99 s)`; each covers the interval that ends at t.
+Rows are `(t, requests per second, success share, p50 s, p99 s)`; each covers the interval that ends at t. Latencies are None
+where nothing was answered.
 """
 
 import re
@@ -8,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-Row = tuple[float, float, float, float, float]
+Row = tuple[float, float, float, float | None, float | None]
 BIN_S = 60.0
 """Service levels are judged minute by minute, so that one bad probe interval does not fail and a bad minute does."""
 
@@ -52,7 +53,9 @@ class Level:
     def held(self, row: Row) -> bool:
         """Whether a row (or a merged bin) is within the level; no traffic is never within it."""
         _, rate, success, _, p99 = row
-        return rate > 0 and self.success.holds(success) and (self.p99 is None or self.p99.holds(p99))
+        return (
+            rate > 0 and self.success.holds(success) and (self.p99 is None or (p99 is not None and self.p99.holds(p99)))
+        )
 
     def __str__(self) -> str:
         text = f"success {self.success.operator} {self.success.value:g}"
@@ -60,12 +63,18 @@ class Level:
 
 
 def merge(rows: Sequence[Row]) -> Row:
-    """One row for several: rates averaged, success and latencies weighted by requests."""
+    """One row for several: rates averaged, success weighted by requests, latencies by answers."""
+    if not rows:
+        return (0.0, 0.0, 0.0, None, None)
     total = sum(row[1] for row in rows)
-    if not rows or total <= 0:
-        return (rows[-1][0] if rows else 0.0, 0.0, 0.0, 0.0, 0.0)
-    weighted = [sum(row[1] * row[column] for row in rows) / total for column in (2, 3, 4)]
-    return (rows[-1][0], total / len(rows), weighted[0], weighted[1], weighted[2])
+    success = sum(row[1] * row[2] for row in rows) / total if total > 0 else 0.0
+    return (rows[-1][0], total / len(rows), success, _mean(rows, 3), _mean(rows, 4))
+
+
+def _mean(rows: Sequence[Row], column: int) -> float | None:
+    known = [(row[1] * row[2], value) for row in rows if (value := row[column]) is not None and row[1] * row[2] > 0]
+    weight = sum(answers for answers, _ in known)
+    return sum(answers * value for answers, value in known) / weight if weight > 0 else None
 
 
 def window(rows: Sequence[Row], start: float, end: float) -> list[Row]:
@@ -79,7 +88,7 @@ def bins(rows: Sequence[Row], start: float, end: float, width: float = BIN_S) ->
     edge = end
     while edge - width >= start - 1e-6:
         part = window(rows, edge - width, edge)
-        merged.append(merge(part) if part else (edge, 0.0, 0.0, 0.0, 0.0))
+        merged.append(merge(part) if part else (edge, 0.0, 0.0, None, None))
         edge -= width
     return merged[::-1]
 

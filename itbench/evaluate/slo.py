@@ -77,8 +77,9 @@ def _held(case: Case, spec: SloSpec, moment: str) -> Iterator[Finding]:
             continue
         merged = bins(rows, end - spec.hold, end)
         bad = [row for row in merged if not level.held(row)]
-        worst = min(merged, key=lambda row: (level.held(row), row[2], -row[4]))
-        seen = f"worst minute: success {worst[2]:.4f}, p99 {worst[4] * 1000:.0f} ms at {worst[1]:.2f}/s"
+        worst = min(merged, key=lambda row: (level.held(row), row[2], -(row[4] or 0.0)))
+        p99 = f"{worst[4] * 1000:.0f} ms" if worst[4] is not None else "unknown"
+        seen = f"worst minute: success {worst[2]:.4f}, p99 {p99} at {worst[1]:.2f}/s"
         if bad:
             seen = f"{len(bad)} of {len(merged)} minutes outside; {seen}"
         yield Finding(bool(merged) and not bad, wanted, seen, where, label=name)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from itbench.core.documents.result import Snapshot, Write
 from itbench.core.documents.scenario import Scenario
 from itbench.core.documents.task import Endpoints
+from itbench.evaluate.journeys import Row
 from itbench.tools.context import TrialClock
 
 Gate = Callable[[], Awaitable[None]]
@@ -40,7 +41,7 @@ class Plan:
 class Records:
     """What was measured over the whole trial."""
 
-    journeys: dict[str, list[tuple[float, float, float, float, float]]] = field(default_factory=dict)
+    journeys: dict[str, list[Row]] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 

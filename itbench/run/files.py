@@ -15,8 +15,8 @@ _PARTS = ("times", "snapshots", "journeys", "actions", "writes", "submission", "
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with sorted keys, so that equal data is equal bytes."""
-    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False).encode() + b"\n"
+    """JSON with sorted keys, so that equal data is equal bytes; NaN and infinity are refused."""
+    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def write_atomic(path: Path, data: bytes) -> None:

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from math import isnan
 from typing import Any
 
 from itbench.core.documents.result import Snapshot, Write
@@ -151,8 +152,11 @@ class SreDriver:
         p99 = slo.p99_ms if slo is not None else None
         return Level(Bound(">=", success), Bound("<=", p99 / 1000) if p99 else None)
 
+    def _journeys(self, start: float, end: float) -> dict[str, list[Row]]:
+        return {name: [known(row) for row in rows] for name, rows in self.environment.journeys(start, end).items()}
+
     def _rows(self, start: float, end: float) -> Iterator[tuple[str, Row]]:
-        for name, rows in self.environment.journeys(start, end).items():
+        for name, rows in self._journeys(start, end).items():
             for row in rows:
                 yield name, row
 
@@ -251,7 +255,7 @@ class SreDriver:
         if missing:
             raise EnvironmentFault("levels of unknown journeys", seen=missing)
         return Records(
-            journeys=self.environment.journeys(0.0, self.environment.now),
+            journeys=self._journeys(0.0, self.environment.now),
             writes=[to_write(record) for record in self.environment.audit() if self._counts(record)],
             facts={"slo": levels},
         )
@@ -264,6 +268,12 @@ class SreDriver:
             and record.subresource not in NO_CHANGE
             and not record.resource.endswith("authorization.k8s.io")
         )
+
+
+def known(row: tuple[float, float, float, float, float]) -> Row:
+    """A probe's row as evidence: no traffic is no success, no answer is no latency."""
+    t, rate, success, p50, p99 = row
+    return (t, rate, 0.0 if isnan(success) else success, None if isnan(p50) else p50, None if isnan(p99) else p99)
 
 
 def plain(obj: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from itbench.core.documents.result import Action, Evidence, Result
 from itbench.core.errors import ItbenchError
+from itbench.evaluate.journeys import Row
 from itbench.evaluate.metrics import pass_at_1
 from itbench.report.html import render_run
 from itbench.report.model import ActionView, AlertView, CheckView, Point, RunView, Slo, TrialView
@@ -28,7 +29,9 @@ def trial_view(folder: TrialFolder) -> TrialView:
     result, evidence = folder.read_result(), folder.read_evidence()
     times = evidence.times
     recovery = result.metrics.get("time_to_mitigate_s")
-    recovered = times["hand_over"] + float(recovery) if isinstance(recovery, int | float) and "hand_over" in times else None
+    recovered = (
+        times["hand_over"] + float(recovery) if isinstance(recovery, int | float) and "hand_over" in times else None
+    )
     return TrialView(
         scenario=result.scenario,
         title=result.title,
@@ -51,9 +54,9 @@ def trial_view(folder: TrialFolder) -> TrialView:
     )
 
 
-def _point(row: tuple[float, float, float, float, float]) -> Point:
+def _point(row: Row) -> Point:
     t, rate, ok, _, p99 = row
-    return Point(t, rate, ok if rate > 0 else None, p99 if rate > 0 else None)
+    return Point(t, rate, ok if rate > 0 else None, p99)
 
 
 def _slo(level: dict[str, float]) -> Slo:
@@ -87,7 +90,10 @@ def _pretty(value: Any) -> str:
 
 
 def _excerpts(evidence: Evidence) -> list[tuple[str, str]]:
-    writes = [f"{w.t:8.0f} s  {w.verb} {w.resource} {w.namespace}/{w.name} {w.subresource} -> {w.code}" for w in evidence.writes]
+    writes = [
+        f"{w.t:8.0f} s  {w.verb} {w.resource} {w.namespace}/{w.name} {w.subresource} -> {w.code}"
+        for w in evidence.writes
+    ]
     found = [("Writes of the agent", "\n".join(writes))] if writes else []
     shown = {name: value for name, value in evidence.facts.items() if name not in ("slo", "alerts")}
     return found + [(f"Facts: {name}", _pretty({name: value})) for name, value in shown.items()]
@@ -102,7 +108,9 @@ def run_view(folder: RunFolder) -> RunView:
         except ItbenchError:
             continue
     results = [trial.read_result() for trial in folder.trials()]
-    return RunView(title=f"itbench run {folder.path.name}", trials=trials, headline=_headline(results), facts=_facts(folder))
+    return RunView(
+        title=f"itbench run {folder.path.name}", trials=trials, headline=_headline(results), facts=_facts(folder)
+    )
 
 
 def _headline(results: list[Result]) -> list[tuple[str, str]]:

@@ -90,8 +90,9 @@ class Evidence(Document):
     times: dict[str, float]
     """World seconds: staged, fault, symptom, hand_over, submit, settled, challenge, end (those that happened)."""
     snapshots: dict[str, Snapshot] = {}
-    journeys: dict[str, list[tuple[float, float, float, float, float]]] = {}
-    """Per journey rows (t, requests per second, share that succeeded, p50 s, p99 s), one per probe interval."""
+    journeys: dict[str, list[tuple[float, float, float, float | None, float | None]]] = {}
+    """Per journey rows (t, requests per second, share that succeeded, p50 s, p99 s), one per probe interval; latencies are None
+    where nothing was answered."""
     actions: list[Action] = []
     writes: list[Write] = []
     submission: dict[str, Any] | None = None
