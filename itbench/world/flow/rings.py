@@ -21,8 +21,9 @@ def bury(st: State, p: int) -> None:
             r = st.k[at.ROW, e] + a * st.k[at.NPODS, e] + p - st.k[at.POD0, s]
             for i in range(max(n - h + 1, 0), n + 1):
                 sl = i & (h - 1)
-                amount = st.rows[at.OPEN, sl, r]
-                if amount > 1e-15 and i >= st.k[at.DUE, e]:
+                amount = st.rows[at.OPEN, sl, r] + st.x[at.DEBT, r]
+                st.x[at.DEBT, r] = min(amount, 0.0)  # rounding between neighbour slots evens out within a row
+                if amount > 0.0:
                     st.x[at.RESET, e] += amount
                     if st.k[at.QUEUED, e] == 1:
                         st.x[at.HELD, e] += amount

@@ -181,8 +181,9 @@ class Reference:
     def bury(self, p):
         rows = np.flatnonzero(self.top.pod == p)
         for i in range(max(self.n - self.h + 1, 0), self.n + 1):
-            amount = self.open[rows, i % self.h]
-            hit = (amount > 1e-15) & (i >= self.due[self.top.edge[rows]])
+            amount = self.open[rows, i % self.h] + self.debt[rows]
+            self.debt[rows] = np.minimum(amount, 0)
+            hit = amount > 0
             np.add.at(self.count["reset"], self.top.edge[rows[hit]], amount[hit])
             self.fail(rows[hit], amount[hit], self.origin[rows[hit], i % self.h])
         for ring in (self.open, self.amount, self.left, self.issue):

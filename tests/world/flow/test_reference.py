@@ -48,11 +48,17 @@ def test_random_nets(lab, reference, data):
     ref.rate[0] = rate
     ref.ready[:] = 1
     pod = ref.pod(hit, 0)
+
+    def slow(factor):
+        ref.factor[:] = factor
+        for station in range(len(spec.stations)):
+            lab.cut(flow, factor, station)
+
     acts = {
-        3: lambda: (lab.cut(flow, 0.3, hit), ref.factor.__setitem__(ref.top.pods[hit], 0.3)),
+        3: lambda: slow(0.12),
         6: lambda: (flow.set_ready(hit, 0, 0), flow.reset(hit, 0), ref.ready.__setitem__(pod, 0), ref.dead.append(pod)),
-        9: lambda: (flow.set_ready(hit, 0, 1), ref.ready.__setitem__(pod, 1)),
-        10: lambda: (lab.cut(flow, 1.0, hit), ref.factor.__setitem__(ref.top.pods[hit], 1.0)),
+        8: lambda: (flow.set_ready(hit, 0, 1), ref.ready.__setitem__(pod, 1)),
+        9: lambda: slow(1.0),
     }
     for until in range(1, 13):
         flow.advance(until)
