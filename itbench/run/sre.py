@@ -17,6 +17,7 @@ from itbench.run.challenges import challenge
 from itbench.run.driver import Gate, Plan, Records
 from itbench.stage.embedded import EmbeddedEnvironment
 from itbench.stage.environment import AGENT, Staging
+from itbench.telemetry.rules import firing_spans
 
 BASELINE_S = 300.0
 """World seconds of ordinary operation before anything is disturbed."""
@@ -257,8 +258,13 @@ class SreDriver:
         return Records(
             journeys=self._journeys(0.0, self.environment.now),
             writes=[to_write(record) for record in self.environment.audit() if self._counts(record)],
-            facts={"slo": levels},
+            facts={"slo": levels, "alerts": self._alert_spans()},
         )
+
+    def _alert_spans(self) -> list[tuple[str, float, float | None, str]]:
+        """Every stretch in which an alert fired: name, begin, end, labels that tell it from others of its name."""
+        spans = firing_spans(self.environment.world.metrics, 0.0, self.environment.now)
+        return [(labels.get("alertname", "?"), start, end, _distinct(labels)) for labels, start, end in spans]
 
     def _counts(self, record: AuditRecord) -> bool:
         return (
@@ -268,6 +274,12 @@ class SreDriver:
             and record.subresource not in NO_CHANGE
             and not record.resource.endswith("authorization.k8s.io")
         )
+
+
+def _distinct(labels: dict[str, str]) -> str:
+    return ", ".join(
+        f"{key}={value}" for key, value in sorted(labels.items()) if key not in ("alertname", "severity", "alertstate")
+    )
 
 
 def known(row: tuple[float, float, float, float, float]) -> Row:
