@@ -9,7 +9,7 @@ from math import isnan
 
 from itbench.report.model import ActionView, RunView, TrialView
 from itbench.report.style import STYLE
-from itbench.report.timeline import WIDTH, draw_timeline, good_shares, scale_of, show_span
+from itbench.report.timeline import draw_timeline, good_shares, scale_of, show_span, thin
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """Content security policy: nothing can be loaded, sent or run."""
@@ -176,13 +176,13 @@ def render_trial(view: TrialView) -> str:
 
 def _spark(view: TrialView) -> str:
     """The worst journey of a trial in small."""
-    journeys = [points for points in view.journeys.values() if good_shares(points)]
+    scale = scale_of(view)
+    journeys = [points for points in (thin(each, scale) for each in view.journeys.values()) if good_shares(points)]
     if not journeys:
         return ""
     points = min(journeys, key=lambda each: sum(good_shares(each)) / len(good_shares(each)))
-    scale = scale_of(view)
-    places = [((scale.x(p.t) - scale.x(scale.start)) / WIDTH * 170, 24 - 22 * p.ok) for p in points if p.ok is not None]
-    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places if not isnan(y))
+    places = [(1 + 148 * scale.share(p.t), 24 - 22 * p.ok) for p in points if p.ok is not None]
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     low = min(good_shares(points))
     return (
         f'<svg class="spark" viewBox="0 0 150 26" role="img" aria-label="share of good answers, at worst {low:.0%}">'
@@ -210,19 +210,21 @@ def _trials(run: RunView, *, inline: bool) -> str:
     head = "".join(f'<th scope="col" class="{"num" if name in numeric else ""}">{name}</th>' for name in names)
     rows = [_trial_row(number, view, inline=inline) for number, view in enumerate(run.trials, start=1)]
     counts = [f"{sum(view.outcome == each for view in run.trials)} {each}" for each in MARKS]
-    return _table("Trials", f"<caption>{len(rows)} trials: {', '.join(counts)}.</caption>", f"<tr>{head}</tr>", rows)
+    number = "1 trial" if len(rows) == 1 else f"{len(rows)} trials"
+    return _table("Trials", f"<caption>{number}: {', '.join(counts)}.</caption>", f"<tr>{head}</tr>", rows)
 
 
 def render_run(run: RunView) -> str:
     """The report of a run, a complete HTML document; few trials are drawn in full, many are linked."""
     inline = len(run.trials) <= INLINE_TRIALS
     parts = [f"<header><h1>{escape(run.title)}</h1></header>", facts(run.headline), _trials(run, inline=inline)]
-    if inline:
+    if len(run.trials) == 1:
+        parts.append(f'<div id="trial-1" class="alone">{trial_section(run.trials[0], level=2)}</div>')
+    elif inline:
         for number, view in enumerate(run.trials, start=1):
             summary = f"{escape(view.scenario)}: {escape(view.title)} — {escape(MARKS.get(view.outcome, view.outcome))}"
             body = trial_section(view, f"timeline-{number}", level=3)
-            opened = " open" if len(run.trials) == 1 else ""
-            parts.append(f'<details id="trial-{number}"{opened}><summary>{summary}</summary>{body}</details>')
+            parts.append(f'<details id="trial-{number}"><summary>{summary}</summary>{body}</details>')
     if run.facts:
         rows = [
             _row(f'<th scope="row">{escape(name)}</th><td>{escape(value)}</td>') for name, value in run.facts.items()

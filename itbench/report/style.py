@@ -13,9 +13,12 @@ STYLE = """
 body { margin: 0 auto; max-width: 1180px; padding: 24px 28px 64px; background: var(--bg); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "Noto Sans", "Liberation Sans", sans-serif; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 2px; text-wrap: balance; }
-h2 { font-size: 18px; margin: 34px 0 10px; }
+h2, h3 { font-size: 18px; margin: 34px 0 10px; }
 p.sub { margin: 0; color: var(--muted); }
 a { color: var(--blue); }
+header h2, header h3 { font-size: 20px; margin: 0; }
+.alone { border-top: 1px solid var(--rule); margin-top: 32px; padding-top: 24px; }
+section.trial { padding-bottom: 12px; } details section.trial { padding-top: 8px; }
 header { display: flex; gap: 20px; align-items: flex-start; justify-content: space-between; flex-wrap: wrap; }
 .badge { display: inline-block; padding: 2px 12px; border-radius: 6px; border: 2px solid; font-weight: 700; font-size: 17px;
   white-space: nowrap; }

@@ -54,8 +54,11 @@ class Scale:
 
     def x(self, t: float) -> float:
         """Place of a time, within the plot."""
-        share = (t - self.start) / (self.end - self.start)
-        return LEFT + min(1.0, max(0.0, share)) * (WIDTH - LEFT - RIGHT)
+        return LEFT + self.share(t) * (WIDTH - LEFT - RIGHT)
+
+    def share(self, t: float) -> float:
+        """A time as a share of the way from start to end."""
+        return min(1.0, max(0.0, (t - self.start) / (self.end - self.start)))
 
     def label(self, t: float) -> str:
         """A time as the page shows it: relative to the origin."""
@@ -63,7 +66,7 @@ class Scale:
 
 
 def scale_of(view: TrialView) -> Scale:
-    """From the first to the last thing that is known; 0:00 is the hand-over, else the first phase."""
+    """From the first phase (else the first thing known) to the last thing known; 0:00 is the hand-over, else the start."""
     times = [t for _, t in view.phases] + [action.t for action in view.actions]
     for points in view.journeys.values():
         times += [points[0].t, points[-1].t] if points else []
@@ -72,6 +75,7 @@ def scale_of(view: TrialView) -> Scale:
     if view.recovered_at is not None:
         times.append(view.recovered_at)
     start, end = (min(times), max(times)) if times else (0.0, 1.0)
+    start = min((t for _, t in view.phases), default=start)
     origins = [view.phase(name) for name in ("hand-over", "handover", "agent")]
     origin = next((t for t in origins if t is not None), start)
     return Scale(start, end if end > start else start + 1.0, origin)
@@ -86,7 +90,8 @@ def thin(points: Sequence[Point], scale: Scale) -> list[Point]:
     """At most one point per pixel: the worst share of good answers and the worst latency of those that fall on it."""
     columns: dict[int, list[Point]] = {}
     for point in points:
-        columns.setdefault(round(scale.x(point.t)), []).append(point)
+        if scale.start <= point.t <= scale.end:
+            columns.setdefault(round(scale.x(point.t)), []).append(point)
     return [_worst(group) for group in columns.values()]
 
 
@@ -165,8 +170,6 @@ def _success(points: Sequence[Point], slo: Slo, scale: Scale, top: float) -> str
 def _latency(points: Sequence[Point], slo: Slo, scale: Scale, top: float) -> str:
     """The p99 latency on a logarithmic scale."""
     measured = latencies(points)
-    if not measured:
-        return _text(LEFT + 8, top + LATENCY_H / 2 + 4, "no latency measured", "muted")
     bounds = measured + ([slo.p99] if slo.p99 else [])
     low, high = floor(log10(min(bounds))), max(ceil(log10(max(bounds))), floor(log10(min(bounds))) + 1)
 
@@ -185,17 +188,30 @@ def _latency(points: Sequence[Point], slo: Slo, scale: Scale, top: float) -> str
     return "".join(parts)
 
 
-def _journey(name: str, points: Sequence[Point], slo: Slo, scale: Scale, top: float) -> str:
-    thinned = thin(points, scale)
-    oks = good_shares(points)
+def _journey(name: str, thinned: Sequence[Point], slo: Slo, scale: Scale, top: float) -> tuple[str, float]:
+    """The lanes of a journey, and where the next may begin; the latency lane only where latency was measured."""
+    oks = good_shares(thinned)
     worst = f"worst {min(oks):.1%}" if oks else "no traffic"
-    drawn = _success(thinned, slo, scale, top) + _latency(thinned, slo, scale, top + SUCCESS_H + GAP)
+    drawn = _success(thinned, slo, scale, top)
     side = LEFT - 52
     label = _gutter(side, top + 24, name) + _text(side, top + 39, "good answers", "muted", "end")
-    label += _text(side, top + 54, worst, "muted", "end") + _text(
-        side, top + SUCCESS_H + GAP + 27, "p99", "muted", "end"
-    )
-    return f'<g class="journey">{drawn}{label}</g>'
+    label += _text(side, top + 54, worst, "muted", "end")
+    below = top + SUCCESS_H + GAP
+    if latencies(thinned):
+        drawn += _latency(thinned, slo, scale, below) + _text(side, below + 27, "p99", "muted", "end")
+        below += LATENCY_H + GAP + 6
+    return f'<g class="journey">{drawn}{label}</g>', below
+
+
+def _worst_first(view: TrialView, scale: Scale) -> list[tuple[str, list[Point]]]:
+    """Journeys by the mean share of good answers: the one that suffered most is at the top."""
+    thinned = [(name, thin(points, scale)) for name, points in view.journeys.items()]
+
+    def mean(points: Sequence[Point]) -> float:
+        oks = good_shares(points)
+        return sum(oks) / len(oks) if oks else 2.0
+
+    return sorted(thinned, key=lambda pair: round(mean(pair[1]), 3))
 
 
 def _phases(view: TrialView, scale: Scale, bottom: float) -> str:
@@ -291,7 +307,7 @@ def _recovery(view: TrialView, scale: Scale, bottom: float) -> str:
 def describe(view: TrialView, scale: Scale) -> str:
     """The drawing in words, for those who cannot see it."""
     parts = [f"{PHASES.get(name, (name, ''))[0] or name} from {scale.label(t)}" for name, t in view.phases]
-    for name, points in view.journeys.items():
+    for name, points in _worst_first(view, scale):
         oks = good_shares(points)
         if oks:
             parts.append(f"journey {name}: worst share of good answers {min(oks):.1%}, last {oks[-1]:.1%}")
@@ -306,9 +322,9 @@ def draw_timeline(view: TrialView, ident: str = "timeline") -> str:
     lanes = _alert_lanes(view.alerts)
     shown, hidden = lanes[:MAX_ALERT_LANES], len(lanes[MAX_ALERT_LANES:])
     top, body = 44.0, []
-    for name, points in view.journeys.items():
-        body.append(_journey(name, points, view.slos.get(name, Slo()), scale, top))
-        top += SUCCESS_H + LATENCY_H + 2 * GAP + 6
+    for name, thinned in _worst_first(view, scale):
+        lanes_of, top = _journey(name, thinned, view.slos.get(name, Slo()), scale, top)
+        body.append(lanes_of)
     body.append(_alerts(shown, scale, top))
     top += len(shown) * LANE_H
     if hidden:
