@@ -17,6 +17,7 @@ from typing import Any
 from itbench.core.errors import EnvironmentFault
 
 LAUNCH = Path(__file__).with_name("launch.py")
+ASK = Path(__file__).with_name("ask.py")
 POLL_S = 0.2
 """Wall seconds between two looks at whether the play is to be cancelled."""
 _FAILED = ("runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
@@ -128,9 +129,10 @@ def _prepare(play: Play) -> None:
     for name in ("", "bin", "tmp", "home"):
         (play.private / name).mkdir(parents=True, exist_ok=True, mode=0o700)
     (play.private / "ansible.cfg").write_text("[defaults]\n")
-    launcher = play.private / "bin" / "ansible-playbook"
-    launcher.write_text(f"#!/bin/sh\nexec '{sys.executable}' -P '{LAUNCH}' \"$@\"\n")
-    launcher.chmod(0o700)
+    for name, command in (("ansible-playbook", f"-P '{LAUNCH}'"), ("python", f"-IS '{ASK}'")):
+        program = play.private / "bin" / name
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' {command} \"$@\"\n")
+        program.chmod(0o700)
 
 
 def _environment(play: Play) -> dict[str, str]:
@@ -148,6 +150,8 @@ def _environment(play: Play) -> dict[str, str]:
         "PATH": os.pathsep.join([str(play.private / "bin"), os.environ.get("PATH", os.defpath)]),
         "PYTHONDONTWRITEBYTECODE": "",
         "TMPDIR": temporary,
+        "ITBENCH_PYTHON": str(play.private / "bin" / "python"),
+        "ITBENCH_WARM": str(play.private / "tmp" / "warm"),
         "K8S_AUTH_KUBECONFIG": str(play.kubeconfig),
         "ITBENCH_CONTROL_URL": play.control_url,
         "ITBENCH_CONTROL_TOKEN": play.control_token,

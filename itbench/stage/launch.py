@@ -1,16 +1,19 @@
-"""Starts ansible-playbook so that it dies with the trial. Run as a script by the launcher that `ansible.py` writes."""
+"""Starts ansible-playbook so that it dies with the trial, with a warm interpreter beside it (`warm.py`).
+
+Run as a script by the launcher that `ansible.py` writes.
+"""
 
 import ctypes
 import os
 import signal
 import sys
+from importlib import import_module
 
 PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int) -> None:
     """Ask the kernel to kill this process when its parent ends; nothing where there is no such call."""
-    parent = os.getppid()
     try:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):
@@ -19,13 +22,25 @@ def die_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def start_warm(path: str) -> None:
+    """Fork the warm interpreter, silent and without a terminal."""
+    parent = os.getpid()
+    if os.fork() == 0:
+        die_with_parent(parent)
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        import_module("itbench.stage.warm").serve(path)
+
+
 def main() -> None:
     """Run ansible-playbook in this process."""
-    die_with_parent()
+    die_with_parent(os.getppid())
+    path = os.environ.get("ITBENCH_WARM", "")
+    if path:
+        start_warm(path)
     sys.argv[0] = "ansible-playbook"
-    from ansible.cli.playbook import main as playbook
-
-    playbook()
+    import_module("ansible.cli.playbook").main()
 
 
 if __name__ == "__main__":
