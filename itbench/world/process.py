@@ -136,7 +136,8 @@ def _job(start: Start) -> Launch:
 
 def _failed(start: Start, text: str, code: int) -> Launch:
     at = start.now + max(0.2, 0.3 * start.program.start_s)
-    lines = [(at, log_line(start.program.log, at, text, "ERROR"))] if text else []
+    said = at - 0.05
+    lines = [(said, log_line(start.program.log, said, text, "ERROR"))] if text else []
     return Launch(lines=lines, exit_at=at, exit_code=code)
 
 

@@ -94,8 +94,9 @@ class ExecSession:
         if self._steps is not None or "\n" not in self._input or self.exit_code is not None:
             return
         line, self._input = self._input.split("\n", 1)
-        if line.strip() in ("exit", "logout"):
-            self.exit_code = self._shell.code
+        words = line.split()
+        if words[:1] in (["exit"], ["logout"]):
+            self.exit_code = int(words[1]) if len(words) > 1 and words[1].isdigit() else self._shell.code
             return
         try:
             parse(line)

@@ -13,7 +13,9 @@ Pods = Callable[[Client, str], list[dict[str, Any]]]
 def run_pod(kubectl: Client, name: str, container: dict[str, Any], **spec: Any) -> None:
     """Create a bare pod."""
     body = {"containers": [{"name": "main", "image": "example.com/api:1.0", **container}], **spec}
-    kubectl.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "toy"}, "spec": body}, "toy")
+    kubectl.create(
+        "pods", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "toy"}, "spec": body}, "toy"
+    )
 
 
 def status_of(kubectl: Client, name: str) -> dict[str, Any]:
@@ -32,7 +34,9 @@ def test_settled_pods_are_running_and_ready_with_addresses_of_their_node(world: 
         assert pod["status"]["hostIP"].startswith("172.18.0.")
 
 
-def test_an_unknown_tag_is_pulled_again_and_again_with_growing_back_off(world: World, kubectl: Client, events: Events) -> None:
+def test_an_unknown_tag_is_pulled_again_and_again_with_growing_back_off(
+    world: World, kubectl: Client, events: Events
+) -> None:
     run_pod(kubectl, "typo", {"image": "example.com/api:9.9"})
     reasons: list[str] = []
     while reasons[-1:] != ["ErrImagePull"] and world.now < 30:
@@ -48,18 +52,27 @@ def test_an_unknown_tag_is_pulled_again_and_again_with_growing_back_off(world: W
     seen = events(kubectl, "typo")
     assert ("Failed", "Error: ErrImagePull") in seen
     assert ("BackOff", 'Back-off pulling image "example.com/api:9.9"') in seen
-    pulls = [e for e in kubectl.list("events", "toy") if e["involvedObject"]["name"] == "typo" and e["reason"] == "Pulling"]
+    pulls = [
+        e for e in kubectl.list("events", "toy") if e["involvedObject"]["name"] == "typo" and e["reason"] == "Pulling"
+    ]
     assert pulls[0]["count"] == 3  # at 0, about 11 and about 32 seconds
 
 
-def test_a_missing_config_map_key_is_a_config_error_until_it_appears(world: World, kubectl: Client, events: Events) -> None:
+def test_a_missing_config_map_key_is_a_config_error_until_it_appears(
+    world: World, kubectl: Client, events: Events
+) -> None:
     reference = {"configMapKeyRef": {"name": "settings", "key": "mode"}}
     run_pod(kubectl, "unset", {"env": [{"name": "MODE", "valueFrom": reference}]})
     world.advance(world.now + 10)
     state = status_of(kubectl, "unset")["state"]["waiting"]
     assert (state["reason"], state["message"]) == ("CreateContainerConfigError", 'configmap "settings" not found')
     assert ("Failed", 'Error: configmap "settings" not found') in events(kubectl, "unset")
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "toy"}, "data": {"mode": "x"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "toy"},
+        "data": {"mode": "x"},
+    }
     kubectl.create("configmaps", config, "toy")
     world.advance(world.now + 20)
     assert status_of(kubectl, "unset")["ready"] is True
@@ -80,7 +93,9 @@ def test_a_program_that_lacks_a_variable_crashes_in_a_loop(world: World, kubectl
     status = status_of(kubectl, "crash")
     uid = kubectl.get("pods", "crash", "toy")["metadata"]["uid"]
     assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert status["state"]["waiting"]["message"] == f"back-off 40s restarting failed container=main pod=crash_toy({uid})"
+    assert (
+        status["state"]["waiting"]["message"] == f"back-off 40s restarting failed container=main pod=crash_toy({uid})"
+    )
     assert status["lastState"]["terminated"]["exitCode"] == 1
     assert status["restartCount"] == 3
     assert ("BackOff", f"Back-off restarting failed container main in pod crash_toy({uid})") in events(kubectl, "crash")
@@ -104,7 +119,12 @@ def test_a_program_larger_than_its_limit_is_killed(world: World, kubectl: Client
 
 
 def test_a_script_runs_to_its_end_once(world: World, kubectl: Client) -> None:
-    run_pod(kubectl, "job", {"image": "busybox:1.37", "command": ["sh", "-c", "echo begin; sleep 5; exit 3"]}, restartPolicy="Never")
+    run_pod(
+        kubectl,
+        "job",
+        {"image": "busybox:1.37", "command": ["sh", "-c", "echo begin; sleep 5; exit 3"]},
+        restartPolicy="Never",
+    )
     world.advance(world.now + 4)
     assert kubectl.get("pods", "job", "toy")["status"]["phase"] == "Running"
     world.advance(world.now + 6)
@@ -114,12 +134,20 @@ def test_a_script_runs_to_its_end_once(world: World, kubectl: Client) -> None:
 
 
 def test_init_containers_wait_in_a_loop_for_what_comes_later(world: World, kubectl: Client) -> None:
-    wait = {"name": "wait", "image": "busybox:1.37", "command": ["sh", "-c", "until nc -z later 80; do echo waiting; sleep 2; done"]}
+    wait = {
+        "name": "wait",
+        "image": "busybox:1.37",
+        "command": ["sh", "-c", "until nc -z later 80; do echo waiting; sleep 2; done"],
+    }
     run_pod(kubectl, "patient", {"image": "nginx:1.27"}, initContainers=[wait])
     world.advance(world.now + 10)
     assert status_of(kubectl, "patient")["state"]["waiting"]["reason"] == "PodInitializing"
     service = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
-    kubectl.create("services", {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "later", "namespace": "toy"}, "spec": service}, "toy")
+    kubectl.create(
+        "services",
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "later", "namespace": "toy"}, "spec": service},
+        "toy",
+    )
     world.advance(world.now + 10)
     assert status_of(kubectl, "patient")["ready"] is True
 
@@ -162,9 +190,19 @@ def test_nodes_keep_their_leases_and_stay_ready(world: World, kubectl: Client) -
 
 
 def test_mounted_config_follows_the_object_after_a_while(world: World, kubectl: Client) -> None:
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page", "namespace": "toy"}, "data": {"a": "1"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "page", "namespace": "toy"},
+        "data": {"a": "1"},
+    }
     kubectl.create("configmaps", config, "toy")
-    run_pod(kubectl, "reader", {"image": "nginx:1.27", "volumeMounts": [{"name": "page", "mountPath": "/page"}]}, volumes=[{"name": "page", "configMap": {"name": "page"}}])
+    run_pod(
+        kubectl,
+        "reader",
+        {"image": "nginx:1.27", "volumeMounts": [{"name": "page", "mountPath": "/page"}]},
+        volumes=[{"name": "page", "configMap": {"name": "page"}}],
+    )
     world.advance(world.now + 10)
     kubectl.patch("configmaps", "page", "toy", {"data": {"a": "2"}})
     world.advance(world.now + 5)

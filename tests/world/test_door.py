@@ -1,0 +1,159 @@
+"""The kubelets' doors: logs, exec, forwarded ports and metrics, with the texts of a real kubelet."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from itbench.kube.client import ApiError, Client
+from itbench.kube.door import LogQuery, NodeDoor, Request, Session
+from itbench.world.estate import World
+
+Pods = Callable[[Client, str], list[dict[str, Any]]]
+Measure = Callable[[World, float], float]
+
+
+def name_of(pods: Pods, kubectl: Client, app: str) -> str:
+    """Name of the first pod of an app."""
+    return str(pods(kubectl, app)[0]["metadata"]["name"])
+
+
+def finish(world: World, session: Session, limit: float = 60.0) -> tuple[int | None, str, str]:
+    """Let world time pass until a session ends: (exit code, stdout, stderr)."""
+    frames = session.read()
+    end = world.now + limit
+    while session.exit_code is None and world.now < end:
+        world.advance(min(max(session.due, world.now + 0.1), end))
+        frames += session.read()
+    return session.exit_code, *("".join(data.decode() for fd, data in frames if fd == wanted) for wanted in (1, 2))
+
+
+def test_the_world_is_a_node_door(world: World) -> None:
+    door: NodeDoor = world.door()
+    assert door.node_metrics()
+
+
+def test_logs_begin_with_the_start_and_keep_the_apps_own_format(world: World, kubectl: Client, pods: Pods) -> None:
+    world.advance(world.now + 120)
+    lines = world.door().logs(LogQuery("toy", name_of(pods, kubectl, "web"), "web"))
+    assert len(lines) >= 5
+    assert [at for at, _ in lines] == sorted(at for at, _ in lines)
+    assert all(text.startswith("2026-01-12T") and text.endswith(" INFO tick") for _, text in lines)
+    assert lines == world.door().logs(LogQuery("toy", name_of(pods, kubectl, "web"), "web"))
+
+
+def test_a_tail_is_the_end_of_the_whole_log(world: World, kubectl: Client, pods: Pods) -> None:
+    world.advance(world.now + 300)
+    name = name_of(pods, kubectl, "web")
+    whole = world.door().logs(LogQuery("toy", name, "web"))
+    assert world.door().logs(LogQuery("toy", name, "web", tail=3)) == whole[-3:]
+    assert world.door().logs(LogQuery("toy", name, "web", since=world.now - 60)) == [
+        x for x in whole if x[0] >= world.now - 60
+    ]
+
+
+def test_logs_of_what_does_not_exist_fail_with_the_real_texts(world: World, kubectl: Client, pods: Pods) -> None:
+    name = name_of(pods, kubectl, "web")
+    with pytest.raises(ApiError, match='pods "nope" not found'):
+        world.door().logs(LogQuery("toy", "nope", "web"))
+    with pytest.raises(ApiError, match=f"container nope is not valid for pod {name}"):
+        world.door().logs(LogQuery("toy", name, "nope"))
+    with pytest.raises(ApiError, match=f'previous terminated container "web" in pod "{name}" not found'):
+        world.door().logs(LogQuery("toy", name, "web", previous=True))
+
+
+def test_the_previous_log_holds_the_last_words(world: World, kubectl: Client) -> None:
+    body = {"containers": [{"name": "main", "image": "example.com/api:1.0"}]}
+    kubectl.create(
+        "pods",
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "crash", "namespace": "toy"}, "spec": body},
+        "toy",
+    )
+    world.advance(world.now + 20)
+    lines = world.door().logs(LogQuery("toy", "crash", "main"))
+    assert lines[-1][1].endswith("ERROR environment variable MODE not set")
+
+
+def test_exec_runs_a_command_in_the_containers_environment(world: World, kubectl: Client, pods: Pods) -> None:
+    name = name_of(pods, kubectl, "web")
+    code, out, _ = finish(world, world.door().exec("toy", name, "web", ["sh", "-c", "echo $API_ADDR; hostname"]))
+    assert (code, out) == (0, f"api:9000\n{name}\n")
+
+
+def test_exec_sees_the_mounted_files_and_the_network(world: World, kubectl: Client, pods: Pods) -> None:
+    name = name_of(pods, kubectl, "flagd")
+    code, out, _ = finish(world, world.door().exec("toy", name, "flagd", ["cat", "/etc/flagd/flags.json"]))
+    assert code == 0
+    assert json.loads(out)["flags"]["apiFailure"]["defaultVariant"] == "off"
+    code, _, error = finish(world, world.door().exec("toy", name, "flagd", ["nc", "-zv", "api", "9000"]))
+    assert code == 0
+    assert error.endswith("open\n")
+
+
+def test_exec_sleeps_in_world_time(world: World, kubectl: Client, pods: Pods) -> None:
+    start = world.now
+    code, out, _ = finish(
+        world, world.door().exec("toy", name_of(pods, kubectl, "web"), "web", ["sh", "-c", "sleep 7; echo done"])
+    )
+    assert (code, out) == (0, "done\n")
+    assert 7 <= world.now - start < 8
+
+
+def test_a_missing_command_answers_as_the_runtime_does(world: World, kubectl: Client, pods: Pods) -> None:
+    code, _, error = finish(world, world.door().exec("toy", name_of(pods, kubectl, "web"), "web", ["strace"]))
+    assert code == 127
+    assert 'exec: "strace": executable file not found in $PATH' in error
+
+
+def test_an_interactive_shell_answers_line_by_line(world: World, kubectl: Client, pods: Pods) -> None:
+    session = world.door().exec("toy", name_of(pods, kubectl, "web"), "web", ["sh"], stdin=True)
+    session.write(b"X=3; echo $X\n")
+    assert session.read() == [(1, b"3\n")]
+    session.write(b"exit 4\n")
+    assert finish(world, session)[0] in (0, 4)
+
+
+def test_standard_input_reaches_the_command(world: World, kubectl: Client, pods: Pods) -> None:
+    session = world.door().exec("toy", name_of(pods, kubectl, "web"), "web", ["tee", "/tmp/x"], stdin=True)
+    session.write(b"hello\n")
+    session.close()
+    assert finish(world, session)[:2] == (0, "hello\n")
+
+
+def test_the_flag_editor_changes_what_is_served_at_once(world: World, kubectl: Client, measure: Measure) -> None:
+    door = world.door()
+    response, _ = door.http("flagd.toy", 4000, Request("GET", "/api/read"))
+    assert response is not None
+    data = json.loads(response.body)
+    data["flags"]["apiFailure"]["defaultVariant"] = "on"
+    answer, reason = door.http(
+        "flagd.toy", 4000, Request("POST", "/api/write", {}, json.dumps({"data": data}).encode())
+    )
+    assert (answer and answer.status, reason) == (200, "ok")
+    assert measure(world, 20) < 0.3
+    assert measure(world, 20) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_request_to_nobody_says_why(world: World) -> None:
+    assert world.door().http("nobody.toy", 80, Request("GET", "/")) == (None, "nxdomain")
+    assert world.door().http("web.toy", 81, Request("GET", "/")) == (None, "timeout")
+
+
+def test_a_forwarded_port_speaks_http(world: World, kubectl: Client, pods: Pods) -> None:
+    session = world.door().connect("toy", name_of(pods, kubectl, "web"), 8080)
+    session.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert session.read()[0][1].startswith(b"HTTP/1.1 200 OK\r\n")
+    with pytest.raises(ApiError, match="connect: connection refused"):
+        world.door().connect("toy", name_of(pods, kubectl, "web"), 81)
+
+
+def test_pod_metrics_show_what_a_pod_uses(world: World, kubectl: Client) -> None:
+    world.advance(world.now + 120)
+    found = {m["metadata"]["name"]: m for m in world.door().pod_metrics("toy")}
+    assert len(found) == 5
+    cpu = {name: int(m["containers"][0]["usage"]["cpu"].rstrip("n")) / 1e9 for name, m in found.items()}
+    # Ten calls a second of 20 ms CPU on each api pod.
+    assert all(value == pytest.approx(0.2, rel=0.05) for name, value in cpu.items() if name.startswith("api"))
+    nodes = world.door().node_metrics()
+    assert [n["metadata"]["name"] for n in nodes] == ["node-1", "node-2"]
