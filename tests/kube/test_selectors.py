@@ -76,7 +76,8 @@ def test_quantities_survive_formatting(value: Fraction) -> None:
     for binary in (False, True):
         text = format_quantity(value, binary=binary)
         assert parse_quantity(text) == value
-        assert canonical(text) == text
+        assert parse_quantity(canonical(text)) == value
+        assert canonical(canonical(text)) == canonical(text)
 
 
 @pytest.mark.parametrize(
