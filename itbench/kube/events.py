@@ -9,6 +9,7 @@ from math import floor
 from typing import Any
 
 from itbench.core.clock import rfc3339, unix
+from itbench.core.ids import digest
 from itbench.kube.client import ApiError, Client, Obj
 
 AGGREGATE_AT = 10
@@ -16,6 +17,7 @@ AGGREGATE_WINDOW_S = 600.0
 SPAM_BURST = 25.0
 SPAM_REFILL_S = 300.0
 SERIES_END_S = 360.0
+SLOTS, PER_SLOT = 99_991, 10_000
 KEPT = 4096
 """Keys remembered per table; the oldest is forgotten first, as in the real cache."""
 
@@ -41,8 +43,10 @@ def _subject(ref: Obj) -> str:
     return "/".join(ref.get(k, "") for k in ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath"))
 
 
-def _event_name(ref: Obj, now: float, serial: int) -> str:
-    return f"{ref.get('name', '')}.{floor(unix(now) * 1e9) + serial:x}"
+def _event_name(ref: Obj, now: float, source: str, serial: int) -> str:
+    """Object and hexadecimal nanoseconds; the part below a second belongs to the source, so that no two share a name."""
+    slot = int.from_bytes(digest("event", source)[:4], "big") % SLOTS
+    return f"{ref.get('name', '')}.{floor(unix(now)) * 10**9 + slot * PER_SLOT + serial % PER_SLOT:x}"
 
 
 def _remember(table: dict[str, Any], key: str, value: Any) -> None:
@@ -94,7 +98,8 @@ class Recorder:
                 return
         else:
             self._serial += 1
-            _remember(self._seen, key, [_event_name(ref, now, self._serial), count, now])
+            name = _event_name(ref, now, f"{self._component}/{self._host}", self._serial)
+            _remember(self._seen, key, [name, count, now])
         if allowed:
             self._write(ref, self._seen[key], kind, reason, text, now)
 
@@ -180,7 +185,7 @@ class SeriesRecorder:
                 self._mark(ref, entry[0], now)
             return
         self._serial += 1
-        name = _event_name(ref, now, self._serial)
+        name = _event_name(ref, now, self._controller, self._serial)
         _remember(self._series, key, [name, 1, now])
         self._write(ref, name, now, {"type": kind, "reason": reason, "action": action, "message": message}, related)
 

@@ -114,7 +114,7 @@ def _fits(owner: Obj, node: Obj) -> tuple[bool, bool]:
 def reconcile(context: Context, namespace: str, name: str) -> None:
     """One pass over one DaemonSet."""
     owner = context.cache.get(RESOURCE, namespace, name)
-    if owner is None:
+    if owner is None or is_deleting(owner):
         return
     generation = (owner["metadata"].get("annotations") or {}).get(GENERATION) or str(
         owner["metadata"].get("generation", 1)
@@ -122,11 +122,10 @@ def reconcile(context: Context, namespace: str, name: str) -> None:
     revision, known = sync_revision(context, owner, HASH, {GENERATION: generation})
     this = _look(context, owner, labels_of(revision)[HASH], generation)
     problem = None
-    if not is_deleting(owner):
-        try:
-            _manage(this)
-        except ApiError as error:
-            problem = error
+    try:
+        _manage(this)
+    except ApiError as error:
+        problem = error
     _write_status(this)
     live = {labels_of(p).get(HASH) for pods in this.by_node.values() for p in pods} | {this.digest}
     trim(context, owner, known, {r["metadata"]["name"] for r in known if labels_of(r).get(HASH) in live})

@@ -3,16 +3,25 @@
 import orjson
 
 from itbench.kube.client import ApiError, Obj, Objs
-from itbench.kube.controllers.base import Context, owner_reference, stable_hash
-from itbench.kube.controllers.cache import controller_of
+from itbench.kube.controllers.base import Context, is_deleting, owner_reference, stable_hash
+from itbench.kube.controllers.cache import controller_of, labels_of
+from itbench.kube.controllers.selectors import matches
 
 REVISIONS = "controllerrevisions.apps"
 
 
-def revisions_of(context: Context, owner: Obj) -> Objs:
-    """The owner's revisions, oldest first."""
-    found = context.cache.owned(owner["metadata"]["uid"], REVISIONS)
-    mine = [r for r in found if (controller_of(r) or {}).get("uid") == owner["metadata"]["uid"]]
+def revisions_of(context: Context, owner: Obj, label: str) -> Objs:
+    """The owner's revisions, oldest first; orphans of its name that its selector matches are adopted."""
+    meta = owner["metadata"]
+    found = context.cache.owned(meta["uid"], REVISIONS)
+    mine = [r for r in found if (controller_of(r) or {}).get("uid") == meta["uid"]]
+    for orphan in context.cache.orphans(REVISIONS, meta["namespace"]):
+        named = orphan["metadata"]["name"].startswith(meta["name"] + "-") and label in labels_of(orphan)
+        if named and not is_deleting(orphan) and matches(owner["spec"]["selector"], labels_of(orphan)):
+            refs = [*(orphan["metadata"].get("ownerReferences") or ()), owner_reference(owner)]
+            name = orphan["metadata"]["name"]
+            patch = {"metadata": {"ownerReferences": refs}}
+            mine.append(context.client.patch(REVISIONS, name, meta["namespace"], patch))
     return sorted(mine, key=lambda r: (r.get("revision", 0), r["metadata"]["name"]))
 
 
@@ -37,7 +46,7 @@ def sync_revision(context: Context, owner: Obj, label: str, annotations: Obj | N
     Returns:
         That revision, and all revisions, oldest first.
     """
-    known = revisions_of(context, owner)
+    known = revisions_of(context, owner, label)
     data, newest = data_of(owner), max((r.get("revision", 0) for r in known), default=0)
     equal = next((r for r in reversed(known) if r.get("data") == data), None)
     if equal is not None:

@@ -17,7 +17,7 @@ from itbench.kube.controllers.base import (
     seconds,
     whole,
 )
-from itbench.kube.controllers.cache import key_of
+from itbench.kube.controllers.cache import controller_of, key_of
 from itbench.kube.controllers.conditions import find, set_condition
 from itbench.kube.controllers.pods import from_template, is_active, is_finished, is_ready, phase
 
@@ -72,6 +72,7 @@ class Round:
 def reconcile(context: Context, namespace: str, name: str) -> None:
     """One pass over one Job."""
     job = context.cache.get(RESOURCE, namespace, name)
+    _free_orphans(context, namespace, name)
     if (
         job is None
         or (job["spec"].get("managedBy") or "kubernetes.io/job-controller") != "kubernetes.io/job-controller"
@@ -92,6 +93,14 @@ def reconcile(context: Context, namespace: str, name: str) -> None:
     _release(this, counted)
     if problem is not None:
         raise problem
+
+
+def _free_orphans(context: Context, namespace: str, name: str) -> None:
+    """Pods of a Job that is gone lose the finalizer: nobody will count them."""
+    for pod in context.cache.pods_with(namespace, {"batch.kubernetes.io/job-name": name}):
+        owner = controller_of(pod)
+        if _tracked(pod) and (owner is None or context.cache.by_uid(owner["uid"]) is None):
+            _untrack(context, pod)
 
 
 def parse_indexes(text: str) -> set[int]:
@@ -205,13 +214,17 @@ def _release(this: Round, counted: Objs) -> None:
     for pod in this.pods if ended else counted:
         if not _tracked(pod):
             continue
-        rest = [f for f in pod["metadata"]["finalizers"] if f != TRACKING]
-        namespace, name = key_of(pod)
-        try:
-            this.context.client.patch("pods", name, namespace, {"metadata": {"finalizers": rest or None}})
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        _untrack(this.context, pod)
+
+
+def _untrack(context: Context, pod: Obj) -> None:
+    rest = [f for f in pod["metadata"]["finalizers"] if f != TRACKING]
+    namespace, name = key_of(pod)
+    try:
+        context.client.patch("pods", name, namespace, {"metadata": {"finalizers": rest or None}})
+    except ApiError as error:
+        if error.code != 404:
+            raise
 
 
 def _manage(this: Round) -> ApiError | None:

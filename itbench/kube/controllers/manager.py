@@ -20,8 +20,8 @@ FIGHT = 1000
 DEFECTS = 100
 """Distinct errors remembered."""
 
-RETRIED = frozenset({409})
-"""Conflicts are retried at once; the cache is fresh by then."""
+RETRIED = "Conflict"
+"""Writes that lost a race are retried at once; the cache is fresh by then."""
 
 Listener = Callable[[Change], None]
 
@@ -143,7 +143,7 @@ class Manager:
         try:
             controller.reconcile(context, namespace, key)
         except ApiError as error:
-            if error.code in RETRIED and self.queue.failures(item) < FIGHT:
+            if error.reason == RETRIED:
                 self.queue.add(item)
             else:
                 self.queue.fail(item, now)

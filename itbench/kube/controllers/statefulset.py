@@ -75,7 +75,7 @@ def _number(owner: Obj, pod: Obj) -> int | None:
 def reconcile(context: Context, namespace: str, name: str) -> None:
     """One pass over one StatefulSet."""
     owner = context.cache.get(RESOURCE, namespace, name)
-    if owner is None:
+    if owner is None or is_deleting(owner):
         return
     members = claim(context, owner)
     pods = {number: pod for pod in members if (number := _number(owner, pod)) is not None}
@@ -85,11 +85,10 @@ def reconcile(context: Context, namespace: str, name: str) -> None:
     current = current if current in templates else update["metadata"]["name"]
     this = Round(context, owner, pods, current, update["metadata"]["name"], templates)
     problem = None
-    if not is_deleting(owner):
-        try:
-            _step(this)
-        except ApiError as error:
-            problem = error
+    try:
+        _step(this)
+    except ApiError as error:
+        problem = error
     _write_status(this)
     live = {this.current, this.update} | {f"{labels_of(p).get(REVISION, '')}" for p in pods.values()}
     trim(context, owner, known, live)
