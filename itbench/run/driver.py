@@ -80,6 +80,9 @@ class Driver(Protocol):
     def page_values(self) -> dict[str, str]:
         """`at.symptom` and the like as texts on the agent's clock."""
 
+    def count_steps(self, step: Callable[[], object]) -> None:
+        """Call `step` for every request of the agent that goes past its tools and is not discovery."""
+
     async def hand_over(self) -> None:
         """From here on the agent's identity works and its clock runs."""
 

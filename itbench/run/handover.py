@@ -70,6 +70,7 @@ async def open_session(plan: Plan, driver: Driver, answers: tuple[str, ...]) -> 
         answers=wanted,
         sink=calls.append,
     )
+    driver.count_steps(context.meter.step)
     box = toolbox(context, scenario.task.tools or driver.tools)
     task = Task(
         trial=digest("task", scenario.id, plan.seed, plan.trial).hex()[:12],

@@ -1,7 +1,7 @@
 """The driver of incidents: an app on a cluster, probed from outside by its journeys. Made by `itbench.run.build`."""
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from math import isnan
 from typing import Any
@@ -36,7 +36,8 @@ class DriverClock:
         self._environment = environment
 
     def now(self) -> float:
-        """World seconds."""
+        """World seconds, caught up with the wall where the clock follows it."""
+        self._environment.pacer.enter(outside=False, free=True)
         return self._environment.now
 
     def tool_call(self) -> AbstractContextManager[None]:
@@ -203,6 +204,10 @@ class SreDriver:
     def _wire(self, moment: float) -> str:
         seconds = self.environment.pacer.to_wire(moment)
         return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%H:%M UTC")
+
+    def count_steps(self, step: Callable[[], object]) -> None:
+        """Every request of the agent that goes past its tools is a step too."""
+        self.environment.pacer.on_step = step
 
     async def hand_over(self) -> None:
         """The agent's clock runs."""

@@ -36,9 +36,11 @@ def die_with_parent() -> None:
 
 async def perform(job: Job, base: Path) -> dict[str, Any]:
     """Run one job with `base` as its folder; returns the result document."""
+    from itbench.agents.isolation import harden
     from itbench.run.build import revert_proof, trial_runner
     from itbench.run.lodger import Lodger
 
+    harden()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None

@@ -34,6 +34,9 @@ class WorldPacer:
         wall: Unix seconds now; injected by tests.
         standing: begin with a standing clock (staging).
 
+    Attributes:
+        on_step: told of every paid request from outside the tool registry, so that the trial counts it as a step.
+
     Raises:
         UsageError: unknown mode, or a number that makes no sense.
     """
@@ -55,6 +58,7 @@ class WorldPacer:
         self.world, self.mode, self.step_s = world, mode, step_s
         self.rate = 1.0 if mode == "live" else rate
         self.standing = True
+        self.on_step: Callable[[], object] = lambda: None
         self._wall = wall
         self._anchor = (world.now, wall())
         self._offset = round(wall() - world.now)
@@ -119,6 +123,8 @@ class WorldPacer:
         """Before a request is served: the world catches up with the clock; a paid request in stepped mode takes a step."""
         if outside and not free and self._brackets == 0:
             self._pay()
+            if not self.standing:
+                self.on_step()
         else:
             self._follow()
             self._note_offset()
