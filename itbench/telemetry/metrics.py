@@ -4,7 +4,7 @@ The world appends one vector of values per scrape of a target; PromQL, the rules
 share their times, so a scrape costs one copy and a query looks up its steps once per block instead of once per series.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ STALE: float = np.array([0x7FF0000000000002], dtype=np.uint64).view(np.float64)[
 NAN: float = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 """A sample whose value is not a number (any other NaN in a block means: no sample)."""
 
+SERIES_PER_BLOCK = 1 << 32
 MAX_PLANS = 512
 """Selections that a store remembers."""
 
@@ -163,7 +164,7 @@ class Chunk:
         labels: one per series.
         t: world seconds, increasing, shape (n,).
         v: values, shape (n, series); see `is_absent` and `is_stale`.
-        ids: one per series; they grow in the order in which series were created.
+        ids: one per series; they grow in the order of the blocks, and within a block in that of its series.
     """
 
     labels: LabelList
@@ -204,6 +205,8 @@ class MetricStore:
     def __init__(self, retention_s: float = 15 * 86400.0) -> None:
         self.retention_s = retention_s
         self.metadata: dict[str, dict[str, str]] = {}
+        self.settle: Callable[[], None] | None = None
+        """Called before samples are read or saved, by whoever writes some of them late (the rules)."""
         self._blocks: dict[str, Block] = {}
         self._index = Index()
         self._where: list[tuple[Block, int]] = []
@@ -255,6 +258,8 @@ class MetricStore:
 
         Series with equal labels in several blocks (a target that came back) are one series.
         """
+        if self.settle is not None:
+            self.settle()
         self._update_index()
         start = max(start, self.newest - self.retention_s)
         plans, equal = self._plan(tuple(matchers))
@@ -269,13 +274,14 @@ class MetricStore:
         found = self._index.match(matchers)
         picked: dict[str, list[int]] = {}
         for ident in found:
-            picked.setdefault(self._where[ident][0].name, []).append(ident)
+            picked.setdefault(self._where[ident][0].name, []).append(self._where[ident][1])
         plans = []
-        for name, idents in picked.items():
-            columns = np.array([self._where[ident][1] for ident in idents], dtype=np.intp)
-            block = self._blocks[name]
-            labels = LabelList(block.labels[column] for column in columns)
-            plans.append(_Plan(block, columns, labels, tuple(idents)))
+        for place, (name, block) in enumerate(self._blocks.items()):
+            if name in picked:
+                columns = np.array(sorted(picked[name]), dtype=np.intp)
+                labels = LabelList(block.labels[column] for column in columns)
+                ids = tuple(place * SERIES_PER_BLOCK + column for column in columns.tolist())
+                plans.append(_Plan(block, columns, labels, ids))
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         self._plans[matchers] = plans, not self._twice.isdisjoint(found)
@@ -300,6 +306,8 @@ class MetricStore:
 
     def save(self) -> dict[str, Any]:
         """Everything as plain data."""
+        if self.settle is not None:
+            self.settle()
         blocks = [block.save() for block in self._blocks.values()]
         return {
             "retention_s": self.retention_s,

@@ -3,6 +3,7 @@
 The world calls `evaluate` whenever `due` comes; the HTTP API, agents and graders read `alerts`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, isnan
@@ -13,12 +14,16 @@ import numpy as np
 from itbench.core.clock import unix
 from itbench.telemetry.labels import NAME, Labels, Matcher, freeze
 from itbench.telemetry.metrics import NAN, Block, MetricStore, is_absent, is_stale
-from itbench.telemetry.promql import Options, QueryError, query_instant
+from itbench.telemetry.promql import Options, QueryError, query_steps
+from itbench.telemetry.promql.values import somewhere
 from itbench.telemetry.rule_files import Group, Rule, groups_from_objects, parse_groups
 from itbench.telemetry.templates import expand
 
 RESOLVED_KEPT_S = 900.0
 """How long a resolved alert is remembered."""
+
+MAX_WAITING = 256
+"""Moments that are put off at most."""
 
 State = Literal["inactive", "pending", "firing"]
 
@@ -68,9 +73,12 @@ class RuleEngine:
         self.options = options or Options()
         self._states: dict[str, RuleState] = {}
         self._evaluated: dict[tuple[str, str], float] = {}
+        self._waiting: dict[tuple[str, str], list[float]] = {}
+        self._store: MetricStore | None = None
 
     def set_groups(self, groups: Sequence[Group]) -> None:
         """Load other rules; a rule that stays as it was keeps its alerts."""
+        self.flush()
         before = {_key(group, n): rule for group in self.groups for n, rule in enumerate(group.rules)}
         after = {_key(group, n): rule for group in groups for n, rule in enumerate(group.rules)}
         self._states = {key: state for key, state in self._states.items() if before.get(key) == after.get(key)}
@@ -80,6 +88,10 @@ class RuleEngine:
 
     def state(self, group: Group, number: int) -> RuleState:
         """The state of the rule with this number (from 0) in the group."""
+        self.flush()
+        return self._state(group, number)
+
+    def _state(self, group: Group, number: int) -> RuleState:
         return self._states.setdefault(_key(group, number), RuleState())
 
     def evaluated_at(self, group: Group) -> float:
@@ -91,28 +103,60 @@ class RuleEngine:
         return min((self.evaluated_at(group) + group.interval_s for group in self.groups), default=inf)
 
     def evaluate(self, now: float, store: MetricStore) -> None:
-        """Evaluate the groups whose interval has passed, at world second `now`."""
-        for group in self.groups:
-            if now >= self.evaluated_at(group) + group.interval_s - 1e-6:
-                self._evaluated[group.file, group.name] = now
-                for number in range(len(group.rules)):
-                    self._evaluate_rule(group, number, now, store)
+        """Evaluate the groups whose interval has passed, at world second `now`.
 
-    def _evaluate_rule(self, group: Group, number: int, now: float, store: MetricStore) -> None:
-        rule, state = group.rules[number], self.state(group, number)
-        state.evaluated_at = now
-        try:
-            result = query_instant(store, rule.expr, now, self.options)
-            found = {each.labels: float(each.v[-1]) for each in result.series}
-            if rule.kind == "recording":
-                samples = self._record(rule, group, found)
-            else:
-                samples = self._alert(rule, group, state, found, now)
-        except QueryError as error:
-            state.health, state.error = "err", str(error)
+        The work is put off until somebody looks at alerts, states or the store: then all moments are computed at once, as
+        a range query, which gives the same answers at a fraction of the cost.
+        """
+        if self._store is not store:
+            self.flush()
+            self._store, store.settle = store, self.flush
+        due = [group for group in self.groups if now >= self.evaluated_at(group) + group.interval_s - 1e-6]
+        for group in due:
+            self._evaluated[group.file, group.name] = now
+            self._waiting.setdefault((group.file, group.name), []).append(now)
+        if any(len(times) >= MAX_WAITING for times in self._waiting.values()):
+            self.flush()
+
+    def flush(self) -> None:
+        """Do what `evaluate` put off."""
+        waiting, self._waiting = self._waiting, {}
+        if not waiting or self._store is None:
             return
-        state.health, state.error = "ok", ""
-        _write(store, f"rule/{_key(group, number)}", samples, now)
+        for group in self.groups:
+            for number in range(len(group.rules)):
+                name = f"rule/{_key(group, number)}"  # made in this order whenever the work is done
+                if self._store.find(name) is None:
+                    self._store.block(name, [])
+        if _in_order(self.groups):
+            self._flush_moments(waiting)
+            return
+        for now in sorted({time for times in waiting.values() for time in times}):
+            self._flush_moments({name: [now] for name, times in waiting.items() if now in times})
+
+    def _flush_moments(self, waiting: Mapping[tuple[str, str], list[float]]) -> None:
+        assert self._store is not None
+        for group in self.groups:
+            times = waiting.get((group.file, group.name))
+            for number in range(len(group.rules) if times else 0):
+                self._evaluate_rule(group, number, times or [], self._store)
+
+    def _evaluate_rule(self, group: Group, number: int, times: Sequence[float], store: MetricStore) -> None:
+        rule, state = group.rules[number], self._state(group, number)
+        for now, found in zip(times, _results(store, rule.expr, times, self.options), strict=True):
+            state.evaluated_at = now
+            try:
+                if isinstance(found, QueryError):
+                    raise found
+                if rule.kind == "recording":
+                    samples = self._record(rule, group, found)
+                else:
+                    samples = self._alert(rule, group, state, found, now)
+            except QueryError as error:
+                state.health, state.error = "err", str(error)
+                continue
+            state.health, state.error = "ok", ""
+            _write(store, f"rule/{_key(group, number)}", samples, now)
 
     def _record(self, rule: Rule, group: Group, found: Mapping[Labels, float]) -> dict[Labels, float]:
         samples: dict[Labels, float] = {}
@@ -152,17 +196,19 @@ class RuleEngine:
 
     def alerts(self, states: Iterable[State] = ("pending", "firing")) -> list[dict[str, Any]]:
         """The alerts as plain data: labels, annotations, state, value, active_at, fired_at, keep_since (world seconds)."""
+        self.flush()
         wanted = set(states)
         found = []
         for group in self.groups:
             for number in range(len(group.rules)):
-                for alert in self.state(group, number).alerts.values():
+                for alert in self._state(group, number).alerts.values():
                     if alert.state in wanted:
                         found.append({**asdict(alert), "labels": dict(alert.labels), "group": group.name})
         return found
 
     def save(self) -> dict[str, Any]:
         """Rules and states as plain data."""
+        self.flush()
         states = {key: asdict(state) for key, state in self._states.items()}
         for saved in states.values():
             saved["alerts"] = [{**alert, "labels": dict(alert["labels"])} for alert in saved["alerts"].values()]
@@ -214,24 +260,63 @@ def _alert_samples(alerts: Iterable[Alert]) -> dict[Labels, float]:
     return samples
 
 
+def _in_order(groups: Sequence[Group]) -> bool:
+    """Whether no rule reads what itself or a later rule writes, so that each rule can be evaluated for many moments at once."""
+    written: set[str] = set()
+    for group in reversed(groups):
+        for rule in reversed(group.rules):
+            if rule.kind == "recording":
+                written.add(rule.name)
+            if "ALERTS" in rule.expr or any(name in rule.expr for name in written):
+                return False
+    return True
+
+
+_OF_THE_WHOLE = re.compile(r"@\s*(start|end)\b")
+
+
+def _results(
+    store: MetricStore, expr: str, times: Sequence[float], options: Options
+) -> list[dict[Labels, float] | QueryError]:
+    """What an expression gives at each moment."""
+    if len(times) > 1 and _OF_THE_WHOLE.search(expr):
+        return [each for now in times for each in _results(store, expr, [now], options)]
+    try:
+        vector = query_steps(store, expr, times, options)
+    except QueryError as error:
+        if len(times) == 1:
+            return [error]
+        return [each for now in times for each in _results(store, expr, [now], options)]
+    found: list[dict[Labels, float] | QueryError] = []
+    some = somewhere(vector.present).tolist()
+    for step in range(len(times)):
+        rows = np.flatnonzero(vector.present[:, step]).tolist() if some[step] else []
+        found.append({vector.labels[row]: float(vector.values[row, step]) for row in rows})
+    return found
+
+
 def _write(store: MetricStore, name: str, samples: Mapping[Labels, float], now: float) -> None:
     """Append one row; series that are not there any more end."""
-    block: Block | None = store.find(name)
-    if block is None:
-        if not samples:
-            return
-        block = store.block(name, [dict(labels) for labels in samples])
+    block = store.find(name) or store.block(name, [])
+    if now <= block.newest or (not samples and not _is_alive(block)):
+        return
     known = set(block.labels)
     fresh = [dict(labels) for labels in samples if labels not in known]
     if fresh:
         block.extend(fresh)
-    if now <= block.newest:
-        return
     values = np.array([samples.get(labels, np.nan) for labels in block.labels], dtype=float)
     for column, labels in enumerate(block.labels):
         if labels in samples and isnan(samples[labels]):
             values[column] = NAN
     block.append(now, values)
+
+
+def _is_alive(block: Block) -> bool:
+    """Whether the last row has a sample."""
+    if not len(block.times):
+        return False
+    last = np.ascontiguousarray(block.values[-1])
+    return bool((~is_absent(last) & ~is_stale(last)).any())
 
 
 def firing_spans(store: MetricStore, start: float, end: float) -> list[tuple[dict[str, str], float, float | None]]:

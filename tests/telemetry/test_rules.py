@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from itbench.core import codec
 from itbench.core.clock import unix
 from itbench.core.errors import UsageError
+from itbench.telemetry.labels import Matcher
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import query_instant
 from itbench.telemetry.rules import RuleEngine, firing_spans, groups_from_objects, parse_groups
@@ -131,6 +134,49 @@ def test_a_rule_that_fails_says_so_and_harms_no_other() -> None:
     assert run(engine, [0], store) == [["firing"]]
     bad = engine.state(engine.groups[0], 0)
     assert bad.health == "err" and "many-to-many matching not allowed" in bad.error
+
+
+PUT_OFF = [
+    [{"alert": "Down", "expr": "up == 0", "for": "1m", "keep_firing_for": "30s"}, {"record": "a:b", "expr": "sum(up)"}],
+    [{"record": "a:b", "expr": "sum by (job) (up)"}, {"alert": "Low", "expr": "a:b < 1 or absent(up)", "for": "30s"}],
+    [{"alert": "Early", "expr": "a:b == 1"}, {"record": "a:b", "expr": "sum(up)"}],
+    [{"record": "a:b", "expr": "(a:b or vector(0)) + 1"}],
+    [
+        {"alert": "Two", "expr": "up * on() group_left() up == 1"},
+        {"alert": "Same", "expr": "changes(up[2m]) > scalar(up @ end())"},
+    ],
+    [{"alert": "Meta", "expr": 'count(ALERTS{alertstate="firing"}) > 0'}, {"alert": "Down", "expr": "up == 0"}],
+]
+
+
+@pytest.mark.parametrize("rules", PUT_OFF)
+@settings(max_examples=25)
+@given(
+    values=st.lists(st.sampled_from([0.0, 1.0, nan]), min_size=1, max_size=25),
+    looks=st.sets(st.integers(0, 25), max_size=4),
+)
+def test_work_that_was_put_off_has_the_results_of_work_done_at_once(
+    rules: list[dict[str, Any]], values: list[float], looks: set[int]
+) -> None:
+    outcomes = []
+    for eager in (True, False):
+        store, engine = MetricStore(), RuleEngine(parse_groups({"groups": [{"name": "g", "rules": rules}]}))
+        block = store.block("a", [{"__name__": "up", "job": "x"}])
+        for row, value in enumerate(values):
+            block.append(row * STEP, np.array([value]))
+            engine.evaluate(row * STEP, store)
+            if eager or row in looks:
+                engine.alerts()
+        outcomes.append(codec.dumps([store.save(), engine.save()]))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_who_looks_at_the_store_sees_what_was_put_off() -> None:
+    store = MetricStore()
+    engine = RuleEngine(parse_groups(document()))
+    store.block("a", [{"__name__": "up", "job": "x"}]).append(0.0, np.array([0.0]))
+    engine.evaluate(0.0, store)
+    assert len(store.series([Matcher("__name__", "=", "ALERTS")])) == 1
 
 
 WRONG = [

@@ -4,7 +4,7 @@
 API, the graders and the agents' tools.
 """
 
-from itbench.telemetry.promql.engine import Options, Query, query_instant, query_range
+from itbench.telemetry.promql.engine import Options, Query, query_instant, query_range, query_steps
 from itbench.telemetry.promql.syntax import parse
 from itbench.telemetry.promql.values import QueryError, Result, Series, format_float
 
@@ -18,4 +18,5 @@ __all__ = [
     "parse",
     "query_instant",
     "query_range",
+    "query_steps",
 ]

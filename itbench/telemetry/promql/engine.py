@@ -231,6 +231,26 @@ def _run(query: Query, expression: Any) -> Value:
         return query.evaluate(expression)
 
 
+def query_steps(store: MetricStore, text: str, times: Sequence[float], options: Options | None = None) -> Vector:
+    """Evaluate as instant queries at several moments at once; `@ start()` and `@ end()` are those of the whole.
+
+    Args:
+        store: the samples.
+        text: PromQL of a vector or a scalar (which becomes a series without labels).
+        times: world seconds, increasing.
+
+    Raises:
+        QueryError: as `query_instant`, if any of the moments fails.
+    """
+    tree, steps = parse(text), np.array([to_ms(each) for each in times])
+    value = _run(Query(store, options or Options(), steps, float(steps[0]), float(steps[-1])), tree)
+    if isinstance(value, np.ndarray):
+        return Vector(LabelList([()]), value[None, :], np.ones((1, len(steps)), dtype=bool))
+    if not isinstance(value, Vector):
+        raise QueryError("rule result is not a vector or scalar")
+    return value
+
+
 def query_instant(store: MetricStore, text: str, at: float, options: Options | None = None) -> Result:
     """Evaluate at one moment.
 
@@ -321,4 +341,4 @@ def _kind(node: Any) -> str:
     return _KINDS.get(type(node), lambda _: "instant vector")(node)
 
 
-__all__ = ["Options", "Query", "query_instant", "query_range"]
+__all__ = ["Options", "Query", "query_instant", "query_range", "query_steps"]
