@@ -1,6 +1,7 @@
 """The state that all handlers of one API server share, and one request as they see it."""
 
 import asyncio
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,6 +20,9 @@ from itbench.kube.rbac import Authorizer, User
 from itbench.kube.registry import Registry
 from itbench.kube.requests import Options
 from itbench.kube.resources import Resource
+
+PUSH_S = 900.0
+NAP_S = 0.05
 
 
 class Plane(Protocol):
@@ -55,9 +59,10 @@ class Door:
         """An event that is set at the next write."""
         return self._changed
 
-    async def wait(self, until: float, event: asyncio.Event) -> None:
+    async def wait(self, until: float, event: asyncio.Event, patience: "Patience") -> None:
         """Until something was written, the world went on, or the server closes; at most to world second `until`."""
-        waits = (event.wait(), self.closing.wait(), self.pacer.wait(until))
+        pace = self._nap() if patience.is_over() else self.pacer.wait(until)
+        waits = (event.wait(), self.closing.wait(), pace)
         tasks = [asyncio.ensure_future(one) for one in waits]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -65,6 +70,27 @@ class Door:
             for task in tasks:
                 task.cancel()
         self.poke()
+
+    async def _nap(self) -> None:
+        """Follow the clock without pushing it."""
+        await asyncio.sleep(NAP_S)
+        self.pacer.enter(outside=False, free=True)
+
+
+class Patience:
+    """How far one blocked request may push a stepped clock ahead of the wall.
+
+    A client that gives up after some seconds of its own (`kubectl wait --timeout=5s`) does not say so to the server; without
+    a bound its watch would run the world for hours. A request may push by `PUSH_S`, which is beyond the progress deadline of
+    a Deployment; after that time passes only as the clock's mode says.
+    """
+
+    def __init__(self, pacer: Pacer) -> None:
+        self._pacer, self._world, self._wall = pacer, pacer.now(), time.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether the request has pushed as far as it may."""
+        return self._pacer.now() - self._world > PUSH_S + time.monotonic() - self._wall
 
 
 @dataclass(slots=True)

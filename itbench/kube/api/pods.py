@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import replace
+from math import inf
 from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from itbench.kube.api import answers, exec, forward
-from itbench.kube.api.door import Call
+from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.times import stamp
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.door import LogQuery, NodeDoor, Request
@@ -114,6 +115,7 @@ async def _follow(
     query = replace(query, tail=None)
     if query.tail is None and not lines:
         last, told = call.door.pacer.now(), 0
+    patience = Patience(call.door.pacer)
     try:
         if body:
             await response.write(body)
@@ -125,7 +127,7 @@ async def _follow(
             elif over:
                 break
             else:
-                await call.door.wait(float("inf"), call.door.changed())
+                await call.door.wait(inf, call.door.changed(), patience)
         await response.write_eof()
     except (ConnectionResetError, asyncio.CancelledError):
         pass

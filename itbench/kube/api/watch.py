@@ -15,7 +15,7 @@ from aiohttp import web
 
 from itbench.kube import versions
 from itbench.kube.api import answers, views
-from itbench.kube.api.door import Call
+from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.rest import deprecation
 from itbench.kube.client import Obj
 from itbench.kube.resources import Resource
@@ -149,7 +149,7 @@ async def _run(call: Call, encoder: Encoder, plan: Plan, response: web.StreamRes
     start = door.pacer.now()
     end, wall_end = start + plan.timeout_s, time.monotonic() + plan.timeout_s
     revision = await _begin(call, encoder, plan, response)
-    marked = start
+    marked, patience = start, Patience(door.pacer)
     while True:
         event = door.changed()
         try:
@@ -168,7 +168,7 @@ async def _run(call: Call, encoder: Encoder, plan: Plan, response: web.StreamRes
             marked = now
             await response.write(encoder.bookmark(revision))
         if door.store.revision == revision:
-            await door.wait(end, event)
+            await door.wait(end, event, patience)
 
 
 async def _begin(call: Call, encoder: Encoder, plan: Plan, response: web.StreamResponse) -> int:

@@ -116,3 +116,17 @@ async def test_bad_watches_are_refused(site: Any) -> None:
     """A revision or timeout that is no number is a 400 before the stream begins."""
     assert (await site.http("GET", f"{MAPS}?watch=1&resourceVersion=x")).status == 400
     assert (await site.http("GET", f"{MAPS}?watch=1&timeoutSeconds=x")).status == 400
+
+
+async def test_an_idle_watch_pushes_a_stepped_clock_only_so_far(site: Any) -> None:
+    """A client that waits in vain costs the world minutes, not hours."""
+
+    async def push(until: float = 0.0) -> None:
+        await asyncio.sleep(0.001)
+        site.plane.run(site.plane.now + 100.0)
+
+    site.pacer.wait = push
+    start = site.plane.now
+    async with watching(site, f"resourceVersion={site.plane.revision}&timeoutSeconds=86400&labelSelector=no%3Done"):
+        await asyncio.sleep(0.5)
+    assert 900 < site.plane.now - start < 1300
