@@ -89,7 +89,7 @@ class Levers:
         for workload in self.net.stations:
             self._pods(workload, members[workload], reachable[workload])
         for journey, root in self.net.roots.items():
-            grain = self.net.grains[self.net.links[root].workload]
+            grain = self.net.links[root].grain
             self._set("rate", root, self.rates.get(journey, 0.0) * grain)
             self._set("limit", root, self._limit(journey) * grain)
 
@@ -249,7 +249,7 @@ class Levers:
             defects.spoil(value if effect.errors == "value" else effect.errors, effect.log)
             work_x *= max(value if effect.cpu_x == "value" else effect.cpu_x, MIN_FACTOR)
             delay_s += (value if effect.latency_ms == "value" else effect.latency_ms) / 1000
-        work_s = operation.service_ms / 1000 / self.net.grains[link.workload] * work_x
+        work_s = operation.service_ms / 1000 / link.grain * work_x
         self._apply(link, defects, work_s, delay_s)
         self._spoil(link, defects, members[link.workload])
 

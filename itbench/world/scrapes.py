@@ -29,7 +29,7 @@ class Running:
 
     def __init__(self, app: App, net: Net, flow: Flow, levers: Levers, cluster: Cluster) -> None:
         self.app, self.net, self.flow, self.levers, self.cluster = app, net, flow, levers, cluster
-        self.meter = Meter(flow, net)
+        self.meter = Meter(flow, net, app)
         self.probes = Probes(app, net)
         self.history = History(len(net.links))
 

@@ -78,7 +78,7 @@ class Usage:
                 if uid:
                     cores = max(float(readout["cpu_s"][slot]) - before[slot], 0.0) * share / span
                     rps = max(float(readout["served"][slot]) - served[slot], 0.0) / span
-                    found[uid] = (cores, rps, float(readout["backlog_requests"][slot]))
+                    found[uid] = (cores, rps, float(readout["queued"][slot]))
             self._work[workload] = [float(x) for x in readout["cpu_s"]]
             self._work[f"{workload}#served"] = [float(x) for x in readout["served"]]
         return found

@@ -9,6 +9,7 @@ from math import inf
 from itbench.core.documents.app import App, Call, Operation, Setting
 from itbench.core.errors import ScenarioDefect
 from itbench.world.flow.spec import Edge, FlowSpec, Station
+from itbench.world.settings import evaluate
 
 SLOTS = 6
 """Pods of one workload that the net keeps apart; what a larger scale adds is shared among them."""
@@ -31,6 +32,8 @@ class Link:
     operation: str
     call: Call | None
     topic: str = ""
+    grain: float = 1.0
+    """Small requests of the flow for one request: that of the finest station on the way here."""
 
     @property
     def name(self) -> str:
@@ -71,16 +74,13 @@ class _Builder:
             if journey.entry is None:
                 continue
             operation = self._operation(journey.entry.workload, journey.entry.operation)
-            link = Link(len(self.links), name, -1, "", journey.entry.workload, journey.entry.operation, None)
+            link = self._link(name, None, journey.entry.workload, journey.entry.operation, None, "")
             self.roots[name] = link.index
             self._add(link, operation, timeout_s=journey.timeout_s)
             self._children(link, operation, 1)
         spec = FlowSpec(tuple(self._station(name) for name in self.stations), tuple(self.edges))
-        grains = {name: self._grain(name) for name in self.stations}
+        grains = {name: self.app.services[name].capacity.grain for name in self.stations}
         return Net(spec, tuple(self.links), tuple(self.stations), self.roots, grains)
-
-    def _grain(self, workload: str) -> float:
-        return self.app.services[workload].capacity.grain if workload else 1.0
 
     def _operation(self, workload: str, name: str) -> Operation:
         found = self.app.operation(workload, name)
@@ -96,31 +96,38 @@ class _Builder:
             )
         self.links.append(link)
         values = {"delay_s": NETWORK_S + operation.latency_ms / 1000, **numbers}
-        station, grain = self.stations.index(link.workload), self._grain(link.workload)
-        above = self._grain(self.links[link.parent].workload) if link.parent >= 0 else 1.0
-        values["calls"] = float(values.get("calls") or 1.0) * grain / above
-        work_s = operation.service_ms / 1000 / grain
+        above = self.links[link.parent].grain if link.parent >= 0 else 1.0
+        values["calls"] = float(values.get("calls") or 1.0) * link.grain / above
+        work_s = operation.service_ms / 1000 / link.grain
+        station = self.stations.index(link.workload)
         self.edges.append(Edge(link.name, link.parent, station, work_s, **values))  # type: ignore[arg-type]
+
+    def _link(
+        self, journey: str, parent: Link | None, workload: str, operation: str, call: Call | None, topic: str
+    ) -> Link:
+        own = self.app.services[workload].capacity.grain
+        grain = max(own, parent.grain) if parent is not None else own
+        index, above = len(self.links), parent.index if parent is not None else -1
+        return Link(
+            index, journey, above, self._caller(parent, call, workload), workload, operation, call, topic, grain
+        )
+
+    @staticmethod
+    def _caller(parent: Link | None, call: Call | None, workload: str) -> str:
+        """Who dials: the caller, or the consumer itself, which fetches from its broker."""
+        if parent is None:
+            return ""
+        return parent.workload if call is not None else workload
 
     def _children(self, parent: Link, operation: Operation, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ScenarioDefect(f"calls of app {self.app.id} go in a circle", seen=parent.name)
         known: dict[str, int] = {}
         for call in operation.calls:
-            link = Link(
-                len(self.links),
-                parent.journey,
-                parent.index,
-                parent.workload,
-                call.to,
-                call.operation,
-                call,
-                call.topic or "",
-            )
+            link = self._link(parent.journey, parent, call.to, call.operation, call, call.topic or "")
             if call.id:
                 known[call.id] = link.index
             callee = self._operation(call.to, call.operation)
-            waits = call.wait
             self._add(
                 link,
                 callee,
@@ -128,10 +135,11 @@ class _Builder:
                 retries=int(_initial(call.retries, 0)),
                 max_retries=_most(call),
                 backoff_s=_initial(call.backoff_s, 0.0),
+                retry_errors=call.retry_errors,
                 calls=call.times,
                 budget=_initial(call.retry_budget, -1.0),
                 after=known.get(call.after or "", -1),
-                join=waits,
+                join=call.wait,
                 soft=call.errors == "ignored",
             )
             self._children(link, callee, depth + 1)
@@ -144,16 +152,7 @@ class _Builder:
                 if item.topic != publish.topic or item.broker != publish.workload:
                     continue
                 operation = self._operation(workload, item.operation)
-                link = Link(
-                    len(self.links),
-                    publish.journey,
-                    publish.index,
-                    workload,
-                    workload,
-                    item.operation,
-                    None,
-                    item.topic,
-                )
+                link = self._link(publish.journey, publish, workload, item.operation, None, item.topic)
                 self._add(link, operation, join=False, queued=True)
                 self._children(link, operation, depth + 1)
 
@@ -165,8 +164,6 @@ class _Builder:
 def _initial(number: object, off: float) -> float:
     """A setting before anybody has read its source."""
     if isinstance(number, Setting):
-        from itbench.world.settings import evaluate
-
         return evaluate(number, {}, lambda name, key: None, off=off)
     return off if number == "off" else float(number)  # type: ignore[arg-type]
 

@@ -166,7 +166,7 @@ class ServiceMetrics:
     def _queues(self) -> list[Row]:
         rows: list[Row] = []
         for station, workload in enumerate(self.net.stations):
-            backlog = self.flow.pods(station)["backlog_requests"]
+            backlog = self.flow.pods(station)["queued"]
             for slot, uid in enumerate(self.levers.slots.get(workload, ())):
                 pod = self.cluster.kubelets.pods.get(uid) if uid else None
                 if pod is not None:
