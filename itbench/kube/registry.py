@@ -140,11 +140,11 @@ class Registry:
         rules.validate(obj, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
-        for plugin in (*admission.ALLOCATING, *self.validating):
-            plugin(write)
         metadata = obj["metadata"]
         if self.store.get(resource.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
             raise status.already_exists(resource, metadata["name"])
+        for plugin in (*admission.ALLOCATING, *self.validating):
+            plugin(write)
         if rules.generation:
             metadata["generation"] = 1
         if options.dry_run:
