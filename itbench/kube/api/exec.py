@@ -23,7 +23,7 @@ from itbench.kube.api.wires import (
 )
 from itbench.kube.client import ApiError
 from itbench.kube.door import Pacer, Session
-from itbench.kube.status import bad_request
+from itbench.kube.status import bad_request, internal
 
 Obj = dict[str, Any]
 IDLE_S = 0.25
@@ -137,6 +137,25 @@ async def serve_session(
     await converse(SocketWire(socket), session, pacer)
     if not socket.closed:
         await socket.close()
+    return socket
+
+
+_PREFIX = "unable to upgrade connection: "
+
+
+async def serve_failure(request: web.BaseRequest, error: ApiError) -> web.StreamResponse:
+    """What a kubelet refused: told on the error channel of a websocket, as an HTTP answer before a SPDY upgrade.
+
+    The real server upgrades websockets before it asks the kubelet; SPDY clients put the prefix there themselves.
+    """
+    text = str(error).removeprefix(_PREFIX)
+    if request.headers.get("Upgrade", "").lower().startswith("spdy/3.1"):
+        return web.Response(status=error.code, text=text)
+    socket = web.WebSocketResponse(protocols=EXEC_PROTOCOLS, compress=False, max_msg_size=0)
+    if not socket.can_prepare(request).ok:
+        raise error
+    await socket.prepare(request)
+    await SocketWire(socket).finish(internal(_PREFIX + text).status)
     return socket
 
 

@@ -183,7 +183,10 @@ async def execute(call: Call) -> web.StreamResponse:
         session = Attached(nodes, call, container)
     else:
         stdin, tty = call.flag("stdin"), call.flag("tty")
-        session = nodes.exec(target.namespace, target.name, container, argv, stdin=stdin, tty=tty)
+        try:
+            session = nodes.exec(target.namespace, target.name, container, argv, stdin=stdin, tty=tty)
+        except ApiError as error:
+            return await exec.serve_failure(call.request, error)
     return await exec.serve_session(call.request, query, session, call.door.pacer)
 
 

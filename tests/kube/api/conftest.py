@@ -72,6 +72,8 @@ class FakeDoor:
     def exec(
         self, namespace: str, pod: str, container: str, argv: list[str], *, stdin: bool = False, tty: bool = False
     ) -> FakeSession:
+        if argv[0] == "lost":
+            raise bad_request(f'unable to upgrade connection: container not found ("{container}")')
         return FakeSession("exec", argv)
 
     def connect(self, namespace: str, pod: str, port: int) -> FakeSession:

@@ -108,6 +108,15 @@ async def test_exec_passes_input_until_its_end(site: Any, pod: str) -> None:
     await socket.close()
 
 
+async def test_what_the_kubelet_refuses_is_told_after_the_upgrade(site: Any, pod: str) -> None:
+    """On a websocket the refusal is a Status on channel 3, where kubectl and the Python client look for it."""
+    socket = await _exec(site, pod, "command=lost&stdout=1")
+    status = orjson.loads((await socket.receive()).data[1:])
+    text = 'Internal error occurred: unable to upgrade connection: container not found ("c")'
+    assert (status["reason"], status["message"]) == ("InternalError", text)
+    await socket.close()
+
+
 async def test_exec_without_upgrade_or_channels_is_a_bad_request(site: Any, pod: str) -> None:
     """What the real server refuses, and an audit record with the command for what it runs."""
     assert (await site.http("GET", f"{PODS}/{pod}/exec?command=ls")).status == 400
