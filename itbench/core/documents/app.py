@@ -172,6 +172,8 @@ class Call(Document):
     timeout_s: Number = "off"
     retries: Number = 0
     retry_budget: Number = "off"
+    retry_errors: bool = False
+    """Retry answers that are errors too. Most clients retry only what got no answer: timeouts, resets, refusals."""
     backoff_s: Number = 0
     errors: Literal["fatal", "ignored"] = "fatal"
     wait: bool = True

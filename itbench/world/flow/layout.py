@@ -21,9 +21,25 @@ Ints = NDArray[np.int64]
 # `k`: integers
 _K = iter(range(99))
 # of an edge: topology, then retries allowed now and the step whose deadline comes next
-PARENT, STATION, AFTER, ROW, GROUP, NPODS, ATTEMPTS, JOIN, SOFT, QUEUED, KID0, KID1, JOINS, RETRIES, DUE, ROOTED = (
-    islice(_K, 16)
-)
+(
+    PARENT,
+    STATION,
+    AFTER,
+    ROW,
+    GROUP,
+    NPODS,
+    ATTEMPTS,
+    JOIN,
+    SOFT,
+    QUEUED,
+    KID0,
+    KID1,
+    JOINS,
+    RETRIES,
+    DUE,
+    ROOTED,
+    AGAIN,
+) = islice(_K, 17)
 # of a pod
 PSTATION, WORKERS, HEAD, KILL = islice(_K, 4)
 # of a station: its pods, its edges in BY_STATION
@@ -162,6 +178,7 @@ def _rows(spec: FlowSpec, k: Ints) -> None:
         edge, pods = spec.edges[e], spec.stations[spec.edges[e].station].slots
         k[[PARENT, STATION, AFTER, ROW, GROUP], e] = edge.parent, edge.station, edge.after, row, group
         k[[NPODS, ATTEMPTS, RETRIES], e] = pods, edge.attempts, edge.retries
+        k[AGAIN, e] = edge.retry_errors
         k[[JOIN, SOFT, QUEUED, ROOTED], e] = edge.join and edge.parent >= 0, edge.soft, edge.queued, edge.parent < 0
         for attempt in range(edge.attempts):
             part = slice(row, row + pods)

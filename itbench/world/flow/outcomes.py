@@ -84,8 +84,14 @@ def fail(st: State, r: int, amount: float, origin: float) -> None:
         st.rings[at.WAITINGO, sl, g] += go * origin
         st.x[at.RETRIED, e] += go
     if amount - go > 0.0:
-        st.x[at.FAILED, e] += amount - go
-        settle(st, at.LOST, e, amount - go, origin)
+        lose(st, e, amount - go, origin)
+
+
+@compiled
+def lose(st: State, e: int, amount: float, origin: float) -> None:
+    """Calls of edge e that have failed for good."""
+    st.x[at.FAILED, e] += amount
+    settle(st, at.LOST, e, amount, origin)
 
 
 @compiled
@@ -152,12 +158,15 @@ def answer(st: State, r: int, issued: int, amount: float) -> None:
 
 @compiled
 def spoil(st: State, r: int, issued: int, amount: float) -> None:
-    """Row r answers with an error: counts where the caller still waits."""
+    """Row r answers with an error: counts where the caller still waits; whether it is tried again is up to the caller."""
     e, sl = st.k[at.EDGE, r], issued & (st.rows.shape[1] - 1)
     st.x[at.INFLIGHT, r] -= amount
     st.x[at.BROKEN, r] += amount
     if issued >= st.k[at.DUE, e]:
         st.rows[at.OPEN, sl, r] -= amount
-        fail(st, r, amount, st.rows[at.ORIGIN, sl, r])
+        if st.k[at.AGAIN, e] == 1:
+            fail(st, r, amount, st.rows[at.ORIGIN, sl, r])
+        else:
+            lose(st, e, amount, st.rows[at.ORIGIN, sl, r])
     else:
         st.x[at.LATE, e] += amount

@@ -46,6 +46,7 @@ class Edge:
         max_retries: highest value `retries` may take later (None: as `retries`).
         backoff_s: wait before a retry.
         calls: calls per request of the parent; below 1 only that share of the requests calls at all.
+        retry_errors: an answer that is an error is tried again too, not only silence, resets and refusals.
         budget: tokens a success deposits for retries (0.1 = retry budget of 10 %), negative = no budget.
         after: index of the sibling that must have answered first (latencies add), -1 = with the others at once.
         join: the parent waits for the answer; False = fire and forget.
@@ -63,6 +64,7 @@ class Edge:
     max_retries: int | None = None
     backoff_s: float = 0.0
     calls: float = 1.0
+    retry_errors: bool = True
     budget: float = -1.0
     after: int = -1
     join: bool = True
