@@ -126,3 +126,32 @@ def test_the_index_finds_what_asking_every_series_finds(sets: list[dict[str, str
         index.add(freeze(labels))
     expected = [i for i, labels in enumerate(sets) if all(m.accepts(labels.get(m.name, "")) for m in matchers)]
     assert index.match(matchers) == expected
+
+
+def test_no_pattern_can_hold_up_the_world() -> None:
+    assert not Matcher("a", "=~", "(a|a)*(b+)+c").accepts("a" * 5000 + "b" * 5000)
+    assert not Matcher("a", "=~", ".*.*.*.*.*.*x").accepts("a" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(", "missing closing ): `(`"),
+        ("[a", "missing closing ]: `[a`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("*", "missing argument to repetition operator: `*`"),
+        ("(?<=a)b", "invalid or unsupported Perl syntax: `(?<=`"),
+    ],
+)
+def test_broken_patterns_are_named_as_prometheus_names_them(pattern: str, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Matcher("a", "=~", pattern)
+    assert str(caught.value) == f"error parsing regexp: {text}"
+
+
+def test_patterns_are_anchored_and_a_dot_matches_line_ends() -> None:
+    accepted = [
+        Matcher("a", "=~", pattern).accepts("a\nb")
+        for pattern in ("a.b", "a", "a.*", "[[:alpha:]].+", "(?i)A.B", "x|a.b")
+    ]
+    assert accepted == [True, False, True, True, True, True]

@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable, Sequence
 
 from itbench.core.errors import UsageError
-from itbench.telemetry.labels import LabelList, Labels, compile_regex, freeze
+from itbench.telemetry.labels import LabelList, Labels, Match, compile_regex, freeze
 from itbench.telemetry.promql.values import QueryError, Vector, join_equal
 
 LABEL_NAME = re.compile(r"[^\x00]+")
 _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
 
-def expand(template: str, match: re.Match[str]) -> str:
+def expand(template: str, match: Match) -> str:
     """Go's `Regexp.Expand`: `$1`, `${name}`, `$$`; an unknown group is empty."""
 
     def one(found: re.Match[str]) -> str:
