@@ -72,6 +72,7 @@ _REASONS = {
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
     "bad named capture group": "invalid named capture",
 }
 """What RE2 says -> what its Go form, and so Prometheus, says."""

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,21 @@ def difference(mine: dict[str, Any], theirs: dict[str, Any], query: str) -> str:
         if not same_points(*points):
             return f"{a['metric']}: {points[0][:4]} is not {points[1][:4]}"
     return ""
+
+
+PLACES = re.compile(r"^(invalid parameter \"query\": )?(\d+:\d+: )?")
+WORDED_OTHERWISE = ("rate(up[5x])", "sum by (le (up)", "up offset")
+"""Refused like there, for the same reason, in other words."""
+
+
+def test_refusals_have_the_words_of_prometheus(sample_store: MetricStore) -> None:
+    different = {}
+    for query, answers in orjson.loads(GOLDEN.read_bytes()).items():
+        if answers[0]["status"] == "error" and query not in WORDED_OTHERWISE:
+            mine = ours(sample_store, query, *cases(query)[1])["error"]
+            if PLACES.sub("", mine) != PLACES.sub("", answers[0]["error"]):
+                different[query] = (mine, answers[0]["error"])
+    assert different == {}
 
 
 def ask(server: Any, query: str, *args: float) -> dict[str, Any]:

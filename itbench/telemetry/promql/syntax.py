@@ -6,6 +6,8 @@ from typing import Any
 
 import promql_parser as ast
 
+from itbench.core.errors import UsageError
+from itbench.telemetry.labels import compile_regex
 from itbench.telemetry.promql.values import QueryError
 
 EXPERIMENTAL = frozenset((
@@ -17,6 +19,8 @@ EXPERIMENTAL = frozenset((
 EXPERIMENTAL_AGGREGATIONS = frozenset(("limitk", "limit_ratio"))
 
 FLAG = "--enable-feature=promql-experimental-functions"
+
+ILLEGAL = "illegal regex for "
 
 _TYPES = {"matrix": "range vector", "vector": "instant vector"}
 _REWRITES: tuple[tuple[str, str], ...] = (
@@ -89,6 +93,16 @@ def _refuse(query: str, name: str, what: str) -> None:
     raise QueryError(f'1:{place}: parse error: {what} "{name}" is not enabled', "bad_data")
 
 
+def _check_regex(query: str, pattern: str) -> None:
+    try:
+        compile_regex(pattern)
+    except UsageError as error:
+        first = re.search(r"\w+\s*[=!]~", query)
+        raise QueryError(
+            f"{_line_column(query, first.start() if first else 0)}: parse error: {error}", "bad_data"
+        ) from error
+
+
 def _check(query: str, node: Any) -> bool:
     if isinstance(node, ast.Call) and node.func.name in EXPERIMENTAL:
         _refuse(query, node.func.name, "function")
@@ -98,6 +112,10 @@ def _check(query: str, node: Any) -> bool:
         fill = node.modifier.fill_values
         if fill is not None and (fill.lhs is not None or fill.rhs is not None):
             raise QueryError("1:1: parse error: binop fill modifiers are experimental and not enabled", "bad_data")
+    if isinstance(node, ast.VectorSelector):
+        for matcher in node.matchers.matchers:
+            if str(matcher.op).endswith("Re"):
+                _check_regex(query, matcher.value)
     if isinstance(node, ast.VectorSelector) and node.matchers.or_matchers:
         place = query.find(" or ") + 2
         raise QueryError(f'1:{place}: parse error: unexpected identifier "or" in label matching', "bad_data")
@@ -115,6 +133,8 @@ def parse(query: str) -> Any:
         tree = ast.parse(query)
     except ValueError as error:
         raw = str(error)
+        if raw.startswith(ILLEGAL):
+            _check_regex(query, raw.removeprefix(ILLEGAL))
         if raw.startswith("invalid promql query"):
             raise QueryError(_unexpected(query), "bad_data") from error
         raise QueryError(f"{_position(query, raw)}: parse error: {_message(raw)}", "bad_data") from error
