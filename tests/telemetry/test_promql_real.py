@@ -73,7 +73,7 @@ def difference(mine: dict[str, Any], theirs: dict[str, Any], query: str) -> str:
 
 
 PLACES = re.compile(r"^(invalid parameter \"query\": )?(\d+:\d+: )?")
-WORDED_OTHERWISE = ("rate(up[5x])", "sum by (le (up)", "up offset")
+WORDED_OTHERWISE = ("rate(up[5x])", 'up{job=~"(?<=a)b"}', "sum by (le (up)", "up offset")
 """Refused like there, for the same reason, in other words."""
 
 
