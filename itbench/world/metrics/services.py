@@ -56,9 +56,10 @@ class ServiceMetrics:
         self._sheet = Sheet(store, f"app/{app.id}")
         edges, buckets = len(net.links), len(BOUNDS_S) + 1
         self._last = np.zeros((len(COUNTS), edges))
-        self._last_hist = np.zeros((2, edges, buckets))
+        self._last_hist = np.zeros((edges, buckets))
         self.counts = np.zeros((len(COUNTS) + 1, edges))
         self.hist = np.zeros((2, edges, buckets))
+        """What servers answered, by latency: rightly, and with an error. Each only grows, as counters must."""
         self.sums = np.zeros((2, edges))
         self._servers = _groups(net, by_caller=False)
         self._clients = _groups(net, by_caller=True)
@@ -82,17 +83,20 @@ class ServiceMetrics:
         rng = np.random.default_rng([self.seed, int(now * 1000), 2])
         counters = self.flow.counters()
         exact = np.array([counters[name] for name in COUNTS])
-        hist = np.array([self.flow.latency_buckets(server=True), self.flow.latency_buckets()])
+        hist = self.flow.latency_buckets(server=True)
         delta, moved = np.maximum(exact - self._last, 0.0), np.maximum(hist - self._last_hist, 0.0)
         self._last, self._last_hist = exact, hist
         # What a server answered with an error: attempts that failed for no other reason.
         _, _, failed, retried, timed_out, rejected, reset, limited = delta
         wrong = np.maximum(failed + retried - timed_out - rejected - reset - limited, 0.0)
-        drawn = rng.poisson(np.vstack([delta, wrong])).astype(float)
-        buckets = rng.poisson(moved).astype(float)
-        self.counts += np.where(np.vstack([delta, wrong]) > 1e-9, drawn, 0.0)
-        self.hist += np.where(moved > 1e-9, buckets, 0.0)
-        self.sums += (buckets * _MIDDLES).sum(axis=2)
+        total = moved.sum(axis=1)
+        share = np.divide(wrong, total, out=np.zeros_like(total), where=total > 1e-9).clip(0.0, 1.0)
+        amounts = np.vstack([delta, wrong])
+        self.counts += np.where(amounts > 1e-9, rng.poisson(amounts), 0)
+        parts = np.stack([moved * (1 - share)[:, None], moved * share[:, None]])
+        drawn = np.where(parts > 1e-9, rng.poisson(parts), 0)
+        self.hist += drawn
+        self.sums += (drawn * _MIDDLES).sum(axis=2)
 
     def _of(self, group: Group, name: str) -> float:
         row = len(COUNTS) if name == "wrong" else COUNTS.index(name)
@@ -100,31 +104,26 @@ class ServiceMetrics:
 
     def _server(self, group: Group) -> list[Row]:
         link, service = group.link, self.app.services[group.link.workload]
-        hist = self.hist[0, list(group.edges)].sum(axis=0)
-        total, summed = float(hist.sum()), float(self.sums[0, list(group.edges)].sum())
-        wrong = self._of(group, "wrong")
-        good = max(total - wrong, 0.0)
-        share = good / total if total > 0 else 1.0
+        edges = list(group.edges)
         base = self._base(link.workload)
         rows: list[Row] = []
-        for code, part in (("ok", share), ("error", 1 - share)):
-            if code == "error" and wrong <= 0:
-                continue
+        for index, code in enumerate(("ok", "error")):
+            hist, summed = self.hist[index, edges].sum(axis=0), float(self.sums[index, edges].sum())
             name, labels, factor = _duration(service.protocol, link.operation, code)
-            if name:
-                les = LE_MS if factor > 1 else LE_S
-                rows += self._histogram(
-                    f"{name}/{code}/{link.name}", name, {**base, **labels}, les, hist * part, summed * part * factor
-                )
+            if name and (code == "ok" or hist.any()):
+                les, key = (LE_MS if factor > 1 else LE_S), f"{name}/{code}/{link.name}"
+                rows += self._histogram(key, name, {**base, **labels}, les, hist, summed * factor)
         span = {**base, "span_name": link.operation, "span_kind": "SPAN_KIND_SERVER"}
+        good, wrong = (float(self.hist[index, edges].sum()) for index in (0, 1))
         rows += self._spans(f"server/{link.name}", span, good, wrong)
-        label = {**span, "status_code": "STATUS_CODE_UNSET"}
-        rows += self._histogram(
-            f"span/{link.name}", "traces_span_metrics_duration_milliseconds", label, LE_MS, hist, summed * 1000
-        )
+        name, hist = "traces_span_metrics_duration_milliseconds", self.hist[:, edges].sum(axis=(0, 1))
+        summed = float(self.sums[:, edges].sum()) * 1000
+        rows += self._histogram(f"span/{link.name}", name, span, LE_MS, hist, summed)
         if link.parent < 0:
-            shed = float(self.counts[COUNTS.index("limited"), list(group.edges)].sum())
-            rows.append((self._frozen(f"shed/{link.name}", "edge_requests_shed_total", base), shed))
+            shed = float(self.counts[COUNTS.index("limited"), edges].sum())
+            rows.append(
+                (self._frozen(f"shed/{link.name}", "edge_requests_shed_total", {**base, "journey": link.journey}), shed)
+            )
         return rows
 
     def _client(self, group: Group) -> list[Row]:
