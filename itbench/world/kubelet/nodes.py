@@ -93,6 +93,21 @@ def _lease(name: str, now: float) -> Obj:
     return {"holderIdentity": name, "leaseDurationSeconds": LEASE_S, "renewTime": rfc3339(now, micro=True)}
 
 
+def _info(nodes: Nodes, name: str) -> Obj:
+    return {
+        "architecture": "amd64",
+        "bootID": nodes.ids.uid("boot", name),
+        "containerRuntimeVersion": "containerd://2.1.3",
+        "kernelVersion": "6.8.0-64-generic",
+        "kubeProxyVersion": "",
+        "kubeletVersion": VERSION,
+        "machineID": nodes.ids.uid("machine", name).replace("-", ""),
+        "operatingSystem": "linux",
+        "osImage": "Ubuntu 24.04.2 LTS",
+        "systemUUID": nodes.ids.uid("system", name),
+    }
+
+
 def _node(nodes: Nodes, name: str, now: float) -> Obj:
     number = nodes.number(name)
     zone, rack = "abc"[(number - 1) % 3], f"r{1 + (number - 1) % 2}"
@@ -127,18 +142,6 @@ def _node(nodes: Nodes, name: str, now: float) -> Obj:
         }
         for kind, status, reason, text in CONDITIONS
     ]
-    info = {
-        "architecture": "amd64",
-        "bootID": nodes.ids.uid("boot", name),
-        "containerRuntimeVersion": "containerd://2.1.3",
-        "kernelVersion": "6.8.0-64-generic",
-        "kubeProxyVersion": "",
-        "kubeletVersion": VERSION,
-        "machineID": nodes.ids.uid("machine", name).replace("-", ""),
-        "operatingSystem": "linux",
-        "osImage": "Ubuntu 24.04.2 LTS",
-        "systemUUID": nodes.ids.uid("system", name),
-    }
     addresses = [{"type": "InternalIP", "address": nodes.address(name)}, {"type": "Hostname", "address": name}]
     return {
         "apiVersion": "v1",
@@ -155,6 +158,6 @@ def _node(nodes: Nodes, name: str, now: float) -> Obj:
             "capacity": amounts,
             "conditions": conditions,
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "nodeInfo": info,
+            "nodeInfo": _info(nodes, name),
         },
     }

@@ -6,51 +6,15 @@ from math import inf
 
 from itbench.core.clock import EPOCH, unix
 from itbench.world.shell.interpreter import Command, Exit, Io, Steps, Tool
+from itbench.world.shell.options import inputs, options_of
+from itbench.world.shell.texts import TEXTS
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def _options(argv: list[str], valued: str = "") -> tuple[dict[str, str], list[str]]:
-    """Short options (with values for those in `valued`) and operands."""
-    options: dict[str, str] = {}
-    rest: list[str] = []
-    items = iter(argv)
-    for item in items:
-        if item == "--":
-            rest += list(items)
-        elif re.fullmatch(r"-\d+", item):
-            options["n"] = item[1:]
-        elif item.startswith("-") and len(item) > 1:
-            for index, letter in enumerate(item[1:]):
-                if letter in valued:
-                    options[letter] = item[index + 2 :] or next(items, "")
-                    break
-                options[letter] = "1"
-        else:
-            rest.append(item)
-    return options, rest
-
-
-def _inputs(call: Command, paths: list[str]) -> tuple[list[tuple[str, str]], int]:
-    """(name, text) of the named files, or of standard input; and the exit code so far."""
-    if not paths:
-        return [("-", call.io.stdin)], 0
-    found, code = [], 0
-    for path in paths:
-        text = call.io.stdin if path == "-" else call.machine.read(call.shell.path(path))
-        if text is None:
-            folder = call.machine.entries(call.shell.path(path)) is not None
-            code = call.fail(
-                "read error: Is a directory" if folder else f"can't open '{path}': No such file or directory"
-            )
-        else:
-            found.append((path, text))
-    return found, code
-
-
 def cat(call: Command) -> int:
     """cat FILE..."""
-    texts, code = _inputs(call, [item for item in call.argv[1:] if item not in ("-n", "-A")])
+    texts, code = inputs(call, [item for item in call.argv[1:] if item not in ("-n", "-A")])
     for _, text in texts:
         call.io.out(text)
     return code
@@ -105,7 +69,7 @@ def _filled(hit: "re.Match[str]", value: str) -> str:
 
 def ls(call: Command) -> int:
     """ls [-l] [-a] PATH..."""
-    options, paths = _options(call.argv[1:])
+    options, paths = options_of(call.argv[1:])
     code = 0
     for path in paths or ["."]:
         full = call.shell.path(path)
@@ -147,136 +111,9 @@ def env(call: Command) -> "int | Steps":
     return 0
 
 
-def grep(call: Command) -> int:
-    """grep [-i] [-v] [-c] [-q] [-o] [-n] [-E] [-F] PATTERN FILE..."""
-    options, rest = _options(call.argv[1:], "eABCm")
-    pattern = options.get("e") or (rest.pop(0) if rest else "")
-    try:
-        known = re.compile(re.escape(pattern) if "F" in options else pattern, re.IGNORECASE if "i" in options else 0)
-    except re.error:
-        return call.fail(f"bad regex '{pattern}'", 2)
-    texts, code = _inputs(call, list(rest))
-    count = 0
-    for name, text in texts:
-        for number, line in enumerate(text.splitlines(), 1):
-            if bool(known.search(line)) is ("v" in options):
-                continue
-            count += 1
-            if "q" in options or "c" in options:
-                continue
-            prefix = f"{name}:" if len(texts) > 1 else ""
-            prefix += f"{number}:" if "n" in options else ""
-            hits = [hit.group(0) for hit in known.finditer(line)] if "o" in options else [line]
-            for hit in hits:
-                call.io.out(f"{prefix}{hit}\n")
-    if "c" in options:
-        call.io.out(f"{count}\n")
-    return code or (0 if count else 1)
-
-
-def head(call: Command) -> int:
-    """head / tail [-n N] FILE..."""
-    options, paths = _options(call.argv[1:], "nc")
-    texts, code = _inputs(call, paths)
-    wanted = options.get("n", "10")
-    for _, text in texts:
-        lines = text.splitlines(keepends=True)
-        number = int(wanted.lstrip("+-")) if wanted.lstrip("+-").isdigit() else 10
-        if call.name.endswith("tail"):
-            kept = lines[number - 1 :] if wanted.startswith("+") else lines[len(lines) - min(number, len(lines)) :]
-        else:
-            kept = lines[:number]
-        call.io.out("".join(kept))
-    return code
-
-
-def wc(call: Command) -> int:
-    """wc [-l] [-w] [-c] FILE..."""
-    options, paths = _options(call.argv[1:])
-    texts, code = _inputs(call, paths)
-    for name, text in texts:
-        counts = {"l": text.count("\n"), "w": len(text.split()), "c": len(text.encode())}
-        shown = [str(counts[key]) for key in "lwc" if not options or key in options]
-        call.io.out(" ".join(shown) + ("" if name == "-" else f" {name}") + "\n")
-    return code
-
-
-def sort(call: Command) -> int:
-    """sort [-r] [-n] [-u] FILE..."""
-    options, paths = _options(call.argv[1:], "kt")
-    texts, code = _inputs(call, paths)
-    lines = [line for _, text in texts for line in text.splitlines()]
-    lines.sort(key=(lambda line: (_leading(line), line)) if "n" in options else None, reverse="r" in options)
-    if "u" in options:
-        lines = list(dict.fromkeys(lines))
-    call.io.out("".join(f"{line}\n" for line in lines))
-    return code
-
-
-def _leading(line: str) -> float:
-    hit = re.match(r"\s*-?\d+(\.\d+)?", line)
-    return float(hit[0]) if hit else 0.0
-
-
-def uniq(call: Command) -> int:
-    """uniq [-c] FILE"""
-    options, paths = _options(call.argv[1:])
-    texts, code = _inputs(call, paths)
-    runs: list[tuple[int, str]] = []
-    for line in [line for _, text in texts for line in text.splitlines()]:
-        if runs and runs[-1][1] == line:
-            runs[-1] = (runs[-1][0] + 1, line)
-        else:
-            runs.append((1, line))
-    for count, line in runs:
-        call.io.out(f"{count:>7} {line}\n" if "c" in options else f"{line}\n")
-    return code
-
-
-def cut(call: Command) -> int:
-    """cut -d C -f LIST"""
-    options, paths = _options(call.argv[1:], "dfc")
-    texts, code = _inputs(call, paths)
-    delimiter = options.get("d", "\t")
-    picks = [int(item) for item in options.get("f", "1").split(",") if item.isdigit()]
-    for line in [line for _, text in texts for line in text.splitlines()]:
-        fields = line.split(delimiter)
-        call.io.out(delimiter.join(fields[pick - 1] for pick in picks if pick <= len(fields)) + "\n")
-    return code
-
-
-def sed(call: Command) -> int:
-    """sed s/A/B/[g] FILE, and sed -n 'A,Bp' FILE"""
-    options, rest = _options(call.argv[1:], "e")
-    script = options.get("e") or (rest.pop(0) if rest else "")
-    in_place = "i" in options
-    texts, code = _inputs(call, rest)
-    swap = re.fullmatch(r"s(.)(.*?)\1(.*?)\1(g?)", script)
-    lines = re.fullmatch(r"(\d+)(?:,(\d+|\$))?p", script)
-    if swap is None and lines is None:
-        return call.fail(f"unsupported command {script}")
-    for name, text in texts:
-        if swap is not None:
-            replacement = re.sub(r"&", r"\\g<0>", swap[3])
-            changed = "".join(
-                re.sub(swap[2], replacement, line, count=0 if swap[4] else 1) for line in text.splitlines(keepends=True)
-            )
-        else:
-            assert lines is not None
-            first = int(lines[1])
-            last = len(text) if lines[2] == "$" else int(lines[2] or first)
-            changed = "".join(text.splitlines(keepends=True)[first - 1 : last])
-        if in_place and name != "-":
-            error = call.machine.write(call.shell.path(name), changed)
-            code = call.fail(f"{name}: {error}") if error else code
-        else:
-            call.io.out(changed)
-    return code
-
-
 def copy(call: Command) -> int:
     """cp / mv FILE TARGET"""
-    _, rest = _options(call.argv[1:])
+    _, rest = options_of(call.argv[1:])
     if len(rest) < 2:
         return call.fail("missing file operand")
     target = call.shell.path(rest[-1])
@@ -298,7 +135,7 @@ def copy(call: Command) -> int:
 
 def rm(call: Command) -> int:
     """rm [-f] [-r] PATH..."""
-    options, rest = _options(call.argv[1:])
+    options, rest = options_of(call.argv[1:])
     code = 0
     for path in rest:
         full = call.shell.path(path)
@@ -312,7 +149,7 @@ def rm(call: Command) -> int:
 
 def make(call: Command) -> int:
     """mkdir -p PATH..., touch PATH..."""
-    _, rest = _options(call.argv[1:])
+    _, rest = options_of(call.argv[1:])
     code = 0
     for path in rest:
         full = call.shell.path(path)
@@ -325,7 +162,7 @@ def make(call: Command) -> int:
 
 def tee(call: Command) -> int:
     """tee [-a] FILE..."""
-    options, rest = _options(call.argv[1:])
+    options, rest = options_of(call.argv[1:])
     call.io.out(call.io.stdin)
     for path in rest:
         full = call.shell.path(path)
@@ -558,16 +395,13 @@ BUILTINS: dict[str, Tool] = {
 """What every shell has, whatever the image."""
 
 COREUTILS: dict[str, Tool] = {
+    **TEXTS,
     "cat": cat,
     "cp": copy,
-    "cut": cut,
     "date": date,
     "df": df,
     "env": env,
     "free": free,
-    "grep": grep,
-    "egrep": grep,
-    "head": head,
     "hostname": hostname,
     "id": identity,
     "kill": kill,
@@ -579,20 +413,15 @@ COREUTILS: dict[str, Tool] = {
     "ps": ps,
     "pwd": working_folder,
     "rm": rm,
-    "sed": sed,
     "sh": nested,
     "ash": nested,
     "bash": nested,
     "sleep": sleep,
-    "sort": sort,
-    "tail": head,
     "tee": tee,
     "time": run_rest,
     "timeout": run_rest,
     "touch": make,
     "uname": uname,
-    "uniq": uniq,
-    "wc": wc,
     "which": which,
     "whoami": identity,
     "xargs": run_rest,
