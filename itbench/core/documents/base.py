@@ -91,6 +91,11 @@ def read_yaml(file: Path) -> tuple[Any, dict[Path_, int]]:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
+        lines: dict[Path_, int] = {}
+        if node is not None:
+            # Before construction, which writes merged keys (`<<`) into the node.
+            _refuse_duplicates(node, file)
+            _positions(node, (), lines)
         data = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -98,10 +103,6 @@ def read_yaml(file: Path) -> tuple[Any, dict[Path_, int]]:
         raise DocumentError(
             f"{file}:{line}: not YAML", seen=getattr(error, "problem", str(error)), expected="YAML"
         ) from error
-    lines: dict[Path_, int] = {}
-    if node is not None:
-        _refuse_duplicates(node, file)
-        _positions(node, (), lines)
     return data, lines
 
 
