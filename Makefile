@@ -13,6 +13,8 @@ ifneq ($(wildcard $(DATA)/README.md),)
 export ITBENCH_DATA ?= $(DATA)
 endif
 ARGS ?=
+# Compiled bytecode saves seconds at every start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: scenario test lint bench prove docs clean
 scenario: $(STAMP)
@@ -37,4 +39,5 @@ $(STAMP): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.txt
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps -e .
+	@$(BIN)/python -c "from itbench.world.flow import warm; warm()"
 	@touch $@

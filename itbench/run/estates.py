@@ -14,6 +14,7 @@ from typing import Any
 from itbench.core.errors import EnvironmentFault, UsageError
 from itbench.run.checkpoints import cache_home
 from itbench.run.jobs import Job
+from itbench.run.pool import worker_environment
 
 POLL_S = 0.1
 END_S = 20.0
@@ -83,6 +84,7 @@ def start(job: Job) -> tuple[Estate, dict[str, Any]]:
             stdout=log,
             stderr=errors,
             start_new_session=True,
+            env=worker_environment(),
         )
     (folder / "pid.json").write_text(json.dumps([process.pid, _start_time(process.pid)]))
     assert process.stdin is not None

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from itbench.run.checkpoints import cache_home
 from itbench.run.jobs import Job
 
 Progress = Callable[[Job, dict[str, Any]], None]
@@ -26,6 +27,14 @@ class Outcome:
     error: str = ""
     exit_code: int = 0
     trace: str = ""
+
+
+def worker_environment() -> dict[str, str]:
+    """The environment of worker processes. Who wants no bytecode beside sources gets it in our cache: compiling costs seconds."""
+    environment = dict(os.environ)
+    if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
+        environment["PYTHONPYCACHEPREFIX"] = str(cache_home() / "bytecode")
+    return environment
 
 
 @dataclass
@@ -58,6 +67,7 @@ async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Ou
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
+        env=worker_environment(),
         limit=2**26,
     )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
