@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from itbench.kube import versions
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.resources import Resource
-from itbench.kube.status import failure
+from itbench.kube.status import Problem, failure
 from itbench.kube.store import Entry
 
 JSON = "application/json"
@@ -61,8 +61,9 @@ def negotiate(accept: str) -> Form:
                 return PLAIN
         if media in ("application/yaml", "text/yaml", "application/x-yaml"):
             return Form("yaml")
-    text = f"only the following media types are accepted: {', '.join((*ACCEPTED_BODIES, JSON + ';stream=watch'))}"
-    raise failure(406, "NotAcceptable", text)
+    forms = (*ACCEPTED_BODIES, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(forms)}"
+    raise failure(406, "NotAcceptable", text, Problem())
 
 
 def wants_pretty(query: dict[str, str], agent: str) -> bool:
@@ -99,14 +100,15 @@ def respond(body: bytes, code: int = 200, *, form: Form = PLAIN, warnings: Itera
     return web.Response(body=body, status=code, headers=found)
 
 
-def respond_error(error: ApiError) -> web.Response:
-    """A Status as an answer; 429 and 503 say when to come back."""
+def respond_error(error: ApiError, agent: str = "") -> web.Response:
+    """A Status as an answer, indented for people; 429 and 503 say when to come back."""
     found = headers()
     found["Content-Type"] = JSON
     retry = error.status.get("details", {}).get("retryAfterSeconds")
     if retry:
         found["Retry-After"] = str(retry)
-    return web.Response(body=orjson.dumps(error.status), status=error.code, headers=found)
+    pretty = error.code == 406 or wants_pretty({}, agent)
+    return web.Response(body=encode(error.status, PLAIN, pretty=pretty), status=error.code, headers=found)
 
 
 def object_bytes(resource: Resource, entry: Entry) -> bytes:

@@ -11,9 +11,10 @@ from itbench.kube.api.answers import ACCEPTED_BODIES, JSON, PATCHES, PROTOBUF
 from itbench.kube.client import Obj, PatchKind, Propagation
 from itbench.kube.rbac import User
 from itbench.kube.requests import DeleteOptions, Options, PatchBody
-from itbench.kube.status import Cause, bad_request, failure, invalid, unsupported_media_type
+from itbench.kube.status import Cause, Problem, bad_request, failure, invalid, unsupported_media_type
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
+_UNRECOGNIZED = "the object provided is unrecognized: "
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -46,7 +47,8 @@ def read_object(raw: bytes, content_type: str) -> Obj:
     value = _read_value(raw, kind)
     if not isinstance(value, dict):
         raise bad_request(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_kind(value)} into Go value of type "
+            f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: "
+            f"json: cannot unmarshal {_go_kind(value)} into Go value of type "
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
     return value
@@ -64,7 +66,7 @@ def _read_value(raw: bytes, kind: str) -> Any:
             return yaml.load(raw, Loader=_PlainLoader)
         return orjson.loads(raw)
     except (orjson.JSONDecodeError, json.JSONDecodeError) as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        raise bad_request(f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: {error}") from None
     except yaml.YAMLError as error:
         raise bad_request(f"error converting YAML to JSON: {str(error).splitlines()[0]}") from None
     except ValueError as error:
@@ -75,12 +77,18 @@ def read_patch(raw: bytes, content_type: str) -> PatchBody:
     """The patch in a request body; raises 415 or 400."""
     kind = PATCHES.get(media_type(content_type))
     if kind is None:
-        raise unsupported_media_type(tuple(PATCHES))
-    value = _read_value(raw, "application/yaml" if kind == "apply" else JSON)
+        raise failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", Problem())
+    if kind == "apply":
+        value = _read_value(raw, "application/yaml")
+    else:
+        try:
+            value = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise bad_request(f"error decoding patch: {error}") from None
     return PatchBody(cast(PatchKind, kind), value)
 
 
-def _dry_run(values: list[str]) -> bool:
+def _dry_run(values: list[str], kind: str) -> bool:
     wrong = [value for value in values if value != "All"]
     if wrong:
         rows = [
@@ -88,12 +96,13 @@ def _dry_run(values: list[str]) -> bool:
                 "FieldValueNotSupported", "dryRun", f'Unsupported value: {json.dumps(values)}: supported values: "All"'
             )
         ]
-        raise invalid("UpdateOptions", "meta.k8s.io", "", rows)
+        raise invalid(kind, "meta.k8s.io", "", rows)
     return bool(values)
 
 
-def write_options(query: dict[str, str], user: User, agent: str) -> Options:
+def write_options(query: dict[str, str], user: User, agent: str, verb: str = "create") -> Options:
     """Options of a create, update or patch from its query; the manager defaults to the client program's name."""
+    kind = f"{verb.capitalize()}Options"
     validation = query.get("fieldValidation", "Warn")
     if validation not in ("Strict", "Warn", "Ignore", ""):
         cause = Cause(
@@ -101,12 +110,12 @@ def write_options(query: dict[str, str], user: User, agent: str) -> Options:
             "fieldValidation",
             f'Unsupported value: "{validation}": supported values: "", "Ignore", "Strict", "Warn"',
         )
-        raise invalid("CreateOptions", "meta.k8s.io", "", [cause])
+        raise invalid(kind, "meta.k8s.io", "", [cause])
     return Options(
         manager=query.get("fieldManager") or agent.split("/", 1)[0] or "unknown",
         user=user.name,
         groups=user.groups,
-        dry_run=_dry_run([query["dryRun"]] if query.get("dryRun") else []),
+        dry_run=_dry_run([query["dryRun"]] if query.get("dryRun") else [], kind),
         validation=cast(Literal["Strict", "Warn", "Ignore"], validation or "Warn"),
         force=query.get("force") in ("true", "1"),
     )
@@ -125,11 +134,11 @@ def delete_options(raw: bytes, content_type: str, query: dict[str, str]) -> tupl
     if orphan is not None and not policy:
         policy = "Orphan" if orphan in (True, "true", "1") else "Background"
     if policy not in ("", "Background", "Foreground", "Orphan"):
-        raise failure(
-            422, "Invalid", f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "{policy}"'
-        )
+        known = '"Foreground", "Background", "Orphan", "nil"'
+        text = f'Unsupported value: "{policy}": supported values: {known}'
+        raise invalid("DeleteOptions", "meta.k8s.io", "", [Cause("FieldValueNotSupported", "propagationPolicy", text)])
     wanted = body.get("preconditions") or {}
-    dry = _dry_run(body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else []))
+    dry = _dry_run(body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else []), "DeleteOptions")
     options = DeleteOptions(grace, cast(Propagation, policy), wanted.get("uid", ""), wanted.get("resourceVersion", ""))
     return options, dry
 

@@ -28,8 +28,16 @@ def forbidden(user: User, access: Access) -> ApiError:
 class Tokens:
     """Bearer tokens of one server. Static ones live as long as it does, service-account tokens carry their own expiry."""
 
-    def __init__(self, signer: Signer, issuer: str, now: Callable[[], float]) -> None:
-        """Args: `now` gives Unix seconds on the wire, by which expiry is judged."""
+    def __init__(
+        self, signer: Signer, issuer: str, now: Callable[[], float], uid_of: Callable[[str, str], str]
+    ) -> None:
+        """Tokens of one server.
+
+        Args:
+            now: Unix seconds on the wire, by which expiry is judged.
+            uid_of: (namespace, name) -> uid of a ServiceAccount, empty when there is none: its tokens die with it.
+        """
+        self._uid_of = uid_of
         self._signer, self.issuer, self._now = signer, issuer, now
         self._static: dict[bytes, User] = {}
         self._headers: dict[str, User] = {}
@@ -76,6 +84,8 @@ class Tokens:
             return None
         who = claims.get("kubernetes.io", {})
         namespace, account = who.get("namespace", ""), who.get("serviceaccount", {})
+        if not account.get("uid") or self._uid_of(namespace, account.get("name", "")) != account["uid"]:
+            return None
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
         extra = ((("authentication.kubernetes.io/credential-id"), (f"JTI={claims.get('jti', '')}",)),)
         return User(str(claims.get("sub", "")), groups, str(account.get("uid", "")), extra)

@@ -38,8 +38,8 @@ def version() -> dict[str, str]:
     }
 
 
-def _json(call: Call, value: object, kind: str = JSON) -> web.Response:
-    option = orjson.OPT_INDENT_2 if wants_pretty(call.query, call.agent) else 0
+def _json(call: Call, value: object, kind: str = JSON, *, pretty: bool = False) -> web.Response:
+    option = orjson.OPT_INDENT_2 if pretty or wants_pretty(call.query, call.agent) else 0
     return _raw(call, orjson.dumps(value, option=option), kind)
 
 
@@ -107,7 +107,7 @@ def _root(call: Call) -> web.Response:
     for group, versions in table.groups():
         if group:
             paths += [f"/apis/{group}", *(f"/apis/{group}/{v}" for v in versions)]
-    return _json(call, {"paths": sorted(paths)})
+    return _json(call, {"paths": sorted(paths)}, pretty=True)
 
 
 def serve(call: Call) -> web.Response:
@@ -118,7 +118,7 @@ def serve(call: Call) -> web.Response:
     if path in simple:
         return simple[path](call)
     if path == "/version":
-        return _json(call, version())
+        return _json(call, version(), pretty=True)
     if f"/{parts[0]}" in _HEALTH:
         return _health(call)
     if parts[0] == "openapi":

@@ -142,7 +142,7 @@ async def create(call: Call) -> web.Response:
 async def update(call: Call) -> web.Response:
     """PUT of an object or subresource."""
     resource, target = call.resource, call.target
-    options = bodies.write_options(call.query, call.user, call.agent)
+    options = bodies.write_options(call.query, call.user, call.agent, "update")
     call.trace.manager, call.trace.dry = options.manager, options.dry_run
     body = await _body(call)
     namespace = target.namespace if resource.namespaced else ""
@@ -153,7 +153,7 @@ async def update(call: Call) -> web.Response:
 async def patch(call: Call) -> web.Response:
     """PATCH of an object or subresource."""
     resource, target = call.resource, call.target
-    options = bodies.write_options(call.query, call.user, call.agent)
+    options = bodies.write_options(call.query, call.user, call.agent, "patch")
     raw = bodies.read_patch(await call.request.read(), call.content_type)
     call.trace.manager, call.trace.dry, call.trace.detail = options.manager, options.dry_run, raw.kind
     entry = _stored(call)

@@ -29,7 +29,7 @@ def _decide(call: Call, user: User, spec: Obj) -> Obj:
     if not attributes:
         text = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
         cause = Cause("FieldValueInvalid", "spec.resourceAttributes", text)
-        raise invalid(call.resource.kind, call.resource.group, "", [cause])
+        raise invalid("", call.resource.group, "", [cause])
     allowed, reason = call.door.authorizer.allowed(user, access_from(attributes))
     return {"allowed": allowed} | ({"reason": reason} if reason else {})
 
@@ -71,8 +71,7 @@ def _token_review(call: Call, body: Obj) -> Obj:
     spec = body.get("spec") or {}
     user = call.door.tokens.user(spec.get("token", ""))
     if user is None:
-        error = "[invalid bearer token, token lookup failed]"
-        return _review(call, body, {"user": {}, "error": error})
+        return _review(call, body, {"user": {}, "error": "invalid bearer token"})
     return _review(call, body, {"authenticated": True, "user": user.info, "audiences": spec.get("audiences") or []})
 
 

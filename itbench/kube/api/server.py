@@ -67,7 +67,7 @@ class Router:
             call = self._admit(request)
             answer = await self._dispatch(call)
         except ApiError as error:
-            answer = respond_error(error)
+            answer = respond_error(error, request.headers.get("User-Agent", ""))
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -109,12 +109,10 @@ class Router:
     def _handler(self, call: Call) -> Handler:
         target = call.target
         if not target.plural:
-            if call.request.method not in ("GET", "HEAD"):
-                return _no_such_path
-            return public.serve
+            return public.serve if call.request.method in ("GET", "HEAD") else _refuse
         resource = self._door.registry.table.lookup(target.group, target.version, target.plural)
         if resource is None:
-            return _no_such_path
+            return _no_such_resource if self._door.registry.table.of(target.group, target.version) else _no_such_path
         if target.subresource:
             return self._sub_handler(call, resource)
         if target.qualified in reviews.RESOURCES:
@@ -132,7 +130,7 @@ class Router:
         target = call.target
         sub = resource.subresource(target.subresource)
         if sub is None:
-            return _no_such_path
+            return _no_such_resource
         if call.verb not in sub.verbs:
             return _refuse
         if target.subresource == "proxy":
@@ -174,6 +172,10 @@ def _only(call: Call, verb: str, handler: Handler) -> Handler:
 
 def _no_such_path(_call: Call) -> Answer:
     return public.not_found()
+
+
+def _no_such_resource(_call: Call) -> Answer:
+    raise failure(404, "NotFound", "the server could not find the requested resource", Problem())
 
 
 def _refuse(_call: Call) -> Answer:
@@ -263,7 +265,12 @@ async def serve(
     identity = self_signed(host) if isinstance(tls, bool) else tls
     secure = tls is not False
     client: Any = LocalClient(plane.registry, "kube-apiserver")
-    tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()))
+
+    def uid_of(namespace: str, name: str) -> str:
+        entry = plane.registry.store.get("serviceaccounts", namespace, name)
+        return "" if entry is None else str(entry.object["metadata"]["uid"])
+
+    tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()), uid_of)
     authorizer = Authorizer(client)
     shared = Door(plane, pacer, door, tokens, authorizer)
     steps = plane.registry.validating

@@ -19,7 +19,7 @@ from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.rest import deprecation
 from itbench.kube.client import Obj
 from itbench.kube.resources import Resource
-from itbench.kube.status import bad_request, expired
+from itbench.kube.status import bad_request, expired, failure
 from itbench.kube.store import Entry, Expired, Record
 
 DEFAULT_TIMEOUT_S = 3600.0
@@ -46,7 +46,10 @@ def plan_of(call: Call) -> Plan:
     query = call.query
     text = query.get("resourceVersion", "")
     if text and not text.isdigit():
-        raise bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+        # the real server answers 500, too
+        raise failure(
+            500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
     initial = call.flag("sendInitialEvents")
     since = None if text in ("", "0") or initial else int(text)
     if query.get("sendInitialEvents") == "false" and since is None:

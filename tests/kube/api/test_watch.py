@@ -113,8 +113,8 @@ async def test_a_watch_of_one_object_watches_it_alone(site: Any) -> None:
 
 
 async def test_bad_watches_are_refused(site: Any) -> None:
-    """A revision or timeout that is no number is a 400 before the stream begins."""
-    assert (await site.http("GET", f"{MAPS}?watch=1&resourceVersion=x")).status == 400
+    """A revision or timeout that is no number is an error (500 and 400, as on a real server) before the stream begins."""
+    assert (await site.http("GET", f"{MAPS}?watch=1&resourceVersion=x")).status == 500
     assert (await site.http("GET", f"{MAPS}?watch=1&timeoutSeconds=x")).status == 400
 
 
