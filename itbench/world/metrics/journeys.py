@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from itbench.telemetry.labels import freeze
+from itbench.telemetry.labels import Labels, freeze
 from itbench.telemetry.metrics import MetricStore
 from itbench.world.flow.engine import BOUNDS_S
 from itbench.world.metrics.sheet import Row, Sheet
@@ -28,11 +28,13 @@ class JourneyMetrics:
         self._base = {"job": "journey-probes", "instance": "probes:9115", "namespace": namespace}
         self._last: dict[str, list[float]] = {}
         self._total: dict[str, list[float]] = {}
+        self._labels = {name: self._series(name) for name in probes.totals}
+        self._up = freeze({"__name__": "up", **self._base})
 
     def scrape(self, now: float) -> None:
         """One scrape: counts drawn around what was measured exactly."""
         rng = np.random.default_rng([self._seed, int(now * 1000), 3])
-        rows: list[Row] = [(freeze({"__name__": "up", **self._base}), 1.0)]
+        rows: list[Row] = [(self._up, 1.0)]
         for name, totals in self._probes.totals.items():
             exact = [totals.ok, totals.failed, *(float(x) for x in totals.buckets)]
             delta = np.maximum(np.array(exact) - np.array(self._last.get(name, [0.0] * len(exact))), 0.0)
@@ -43,22 +45,21 @@ class JourneyMetrics:
             rows += self._rows(name, totals.latency_s)
         self._sheet.write(now, rows)
 
+    def _series(self, name: str) -> list[Labels]:
+        """Label sets of a journey's series, in the order of `_rows`."""
+        base, metric = {**self._base, "journey": name}, "journey_duration_seconds"
+        plain = [{"__name__": "journey_requests_total", **base, "result": result} for result in ("ok", "error")]
+        plain += [{"__name__": f"{metric}_bucket", **base, "le": le} for le in LE]
+        plain += [{"__name__": f"{metric}_{part}", **base} for part in ("sum", "count")]
+        return [freeze(labels) for labels in plain]
+
     def _rows(self, name: str, latency_s: float) -> list[Row]:
         ok, failed, *buckets = self._total[name]
-        base = {**self._base, "journey": name}
-        rows: list[Row] = [
-            (freeze({"__name__": "journey_requests_total", **base, "result": "ok"}), ok),
-            (freeze({"__name__": "journey_requests_total", **base, "result": "error"}), failed),
-        ]
+        values = [ok, failed]
         if sum(buckets) > 0:
             summed = np.cumsum(buckets)
-            rows += [
-                (freeze({"__name__": "journey_duration_seconds_bucket", **base, "le": le}), float(summed[index]))
-                for index, le in enumerate(LE)
-            ]
-            rows.append((freeze({"__name__": "journey_duration_seconds_sum", **base}), latency_s))
-            rows.append((freeze({"__name__": "journey_duration_seconds_count", **base}), float(summed[-1])))
-        return rows
+            values += [*summed.tolist(), latency_s, float(summed[-1])]
+        return list(zip(self._labels[name], values, strict=False))
 
     def save(self) -> dict[str, Any]:
         """State as plain data."""
