@@ -1,0 +1,97 @@
+"""The shipped apps on the world: every journey green at rest, and a lost service breaks exactly the journeys that need it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from itbench.core.documents.app import App
+from itbench.core.documents.base import load
+from itbench.kube.client import Client
+from itbench.world.estate import World
+
+APPS = Path(__file__).parents[2] / "playbooks" / "apps"
+
+
+def stand_up(name: str) -> World:
+    """The app's manifests applied, settled, under its default load for a minute."""
+    world = World.create(load(App, APPS / name / "app.yaml"), seed=0, nodes=3)
+    plane = world.planes["main"]
+    client = plane.client("kubectl", "system:admin")
+    for file in sorted((APPS / name / "manifests").glob("*.yaml")):
+        for obj in yaml.load_all(file.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            if obj:
+                row = plane.registry.table.by_kind(obj["apiVersion"], obj["kind"])
+                assert row is not None, obj["kind"]
+                client.create(f"{row.plural}.{row.group}".rstrip("."), obj, obj["metadata"].get("namespace", ""))
+    world.settle()
+    world.set_load(world.default_load())
+    world.advance(world.now + 60)
+    return world
+
+
+@pytest.fixture(scope="module")
+def shop() -> dict[str, Any]:
+    """The saved astronomy shop."""
+    return stand_up("astronomy-shop").save()
+
+
+def broken(world: World, seconds: float) -> set[str]:
+    """Journeys that fail over the next seconds."""
+    start = world.now
+    world.advance(start + seconds)
+    series = world.journeys(start, world.now)
+    return {name for name, samples in series.items() if min((s.ok for s in samples if s.rate > 0), default=1.0) < 0.99}
+
+
+def client_of(world: World) -> Client:
+    """kubectl."""
+    return world.planes["main"].client("kubectl", "system:admin")
+
+
+def test_every_pod_of_the_shop_runs_and_every_journey_is_green(shop: dict[str, Any]) -> None:
+    world = World.load(shop)
+    for pod in client_of(world).list("pods", "shop"):
+        assert pod["status"]["phase"] == "Running"
+        assert all(c["ready"] for c in pod["status"]["containerStatuses"]), pod["metadata"]["name"]
+    assert broken(world, 60) == set()
+    last = world.journeys(0, world.now)["buy"][-1]
+    assert last.rate == pytest.approx(10.0)
+    assert last.p99 < 0.5
+
+
+def test_no_alert_fires_in_a_healthy_shop(shop: dict[str, Any]) -> None:
+    world = World.load(shop)
+    world.advance(world.now + 600)
+    assert world.scrapes.rule_problems == {}
+    assert world.rules.alerts() == []
+
+
+@pytest.mark.parametrize(
+    ("lost", "journeys"),
+    [
+        ("ad", set()),
+        ("email", set()),
+        ("accounting", {"orders-booked"}),
+        ("product-reviews", {"reviews"}),
+        ("payment", {"buy"}),
+        ("cart", {"browse", "cart", "buy"}),
+        ("frontend-proxy", {"browse", "cart", "buy", "reviews"}),
+    ],
+)
+def test_a_lost_service_breaks_exactly_the_journeys_that_need_it(
+    shop: dict[str, Any], lost: str, journeys: set[str]
+) -> None:
+    world = World.load(shop)
+    client_of(world).patch("deployments.apps", lost, "shop", {"spec": {"replicas": 0}})
+    world.advance(world.now + 10)
+    assert broken(world, 20) == journeys
+
+
+def test_bookinfo_loses_its_page_when_details_are_not_selected() -> None:
+    world = stand_up("bookinfo")
+    assert broken(world, 30) == set()
+    client_of(world).patch("services", "details", "bookinfo", {"spec": {"selector": {"version": "v2"}}})
+    world.advance(world.now + 5)
+    assert broken(world, 20) == {"page"}
