@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import inf
 
 from itbench.kube.door import Request, Response
+from itbench.world import archive
 from itbench.world.process import TOOLS
 from itbench.world.shell.interpreter import Io, Shell, Steps
 from itbench.world.shell.machine import Machine
@@ -39,7 +40,10 @@ class ExecSession:
             stdin and name in SHELLS and not any(a.startswith("-c") or not a.startswith("-") for a in argv[1:])
         )
         self._waiting = stdin and not self._console and _reads(argv)
-        if name not in TOOLS or not machine.has(argv[0]):
+        self._archive: bytes | None = None
+        if name == "tar" and machine.has("cat"):
+            self._tar()
+        elif name not in TOOLS or not machine.has(argv[0]):
             self._refuse()
         elif self._console:
             self._prompt()
@@ -53,6 +57,19 @@ class ExecSession:
         text = f'OCI runtime exec failed: exec failed: unable to start container process: exec: "{command}": {why}: unknown\n'
         self._write(2, text)
         self.exit_code = NOT_FOUND
+
+    def _tar(self) -> None:
+        """`kubectl cp`: pack at once, or collect what the client sends."""
+        mode, paths, folder = archive.read_options(self._argv)
+        if mode == "x":
+            self._archive = b""
+            return
+        data, errors = (
+            archive.pack(self._machine, paths, folder) if mode else (b"", "tar: You must specify one of 'cx'\n")
+        )
+        self._out.append((1, data))
+        self._write(2, errors)
+        self.exit_code = 2 if errors else 0
 
     def _write(self, fd: int, text: str) -> None:
         if self._tty:
@@ -109,6 +126,9 @@ class ExecSession:
 
     def write(self, data: bytes) -> None:
         """Standard input."""
+        if self._archive is not None:
+            self._archive += data
+            return
         text = data.decode("utf-8", "replace")
         if self._tty and self._console:
             text = text.replace("\r", "\n")
@@ -122,7 +142,11 @@ class ExecSession:
 
     def close(self) -> None:
         """End of input."""
-        if self._console and self._steps is None and self.exit_code is None:
+        if self._archive is not None:
+            errors = archive.unpack(self._machine, self._archive, archive.read_options(self._argv)[2])
+            self._write(2, errors)
+            self.exit_code, self._archive = 2 if errors else 0, None
+        elif self._console and self._steps is None and self.exit_code is None:
             if self._input:
                 self._input += "\n"
                 self._next_line()

@@ -157,3 +157,22 @@ def test_pod_metrics_show_what_a_pod_uses(world: World, kubectl: Client) -> None
     assert all(value == pytest.approx(0.2, rel=0.05) for name, value in cpu.items() if name.startswith("api"))
     nodes = world.door().node_metrics()
     assert [n["metadata"]["name"] for n in nodes] == ["node-1", "node-2"]
+
+
+def test_files_are_copied_in_and_out_by_tar(world: World, kubectl: Client, pods: Pods) -> None:
+    name = name_of(pods, kubectl, "flagd")
+    out = world.door().exec("toy", name, "flagd", ["tar", "cf", "-", "/etc/flagd/flags.json"])
+    data = b"".join(frame for fd, frame in out.read() if fd == 1)
+    assert out.exit_code == 0
+    assert b"apiFailure" in data
+    into = world.door().exec("toy", name, "flagd", ["tar", "-xmf", "-", "-C", "/tmp"], stdin=True)
+    into.write(data)
+    into.close()
+    assert into.exit_code == 0
+    _, text, _ = finish(world, world.door().exec("toy", name, "flagd", ["cat", "/tmp/etc/flagd/flags.json"]))
+    assert json.loads(text)["flags"]["apiFailure"]["state"] == "ENABLED"
+    missing = world.door().exec("toy", name, "flagd", ["tar", "cf", "-", "/nowhere"])
+    assert (missing.exit_code, missing.read()[-1]) == (
+        2,
+        (2, b"tar: /nowhere: Cannot stat: No such file or directory\n"),
+    )
