@@ -15,6 +15,8 @@ endif
 ARGS ?=
 # Compiled bytecode saves seconds at every start.
 unexport PYTHONDONTWRITEBYTECODE
+# uv brings its own list of authorities; the machine's own is the right one behind a company's proxy.
+export UV_SYSTEM_CERTS = 1
 
 .PHONY: scenario test lint bench prove docs clean
 scenario: $(STAMP)
