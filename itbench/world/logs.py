@@ -17,6 +17,8 @@ from itbench.world.wiring import Link, Net
 Line = tuple[float, str]
 ERRORS_PER_PERIOD = 5
 REQUESTS_PER_PERIOD = 2
+LAG_S = 5.0
+"""What happened in a period is written during the next one: a follower must never find lines older than those it has seen."""
 TIMED_OUT = "context deadline exceeded"
 REJECTED = "server overloaded: accept queue is full"
 
@@ -91,7 +93,7 @@ class Logbook:
     def _traffic(self, pod: PodState, log: Log, workload: str, start: float, end: float) -> Iterator[Line]:
         assert self.history is not None and self.net is not None
         first, failed, timed_out, rejected, errors = (KINDS.index(kind) for kind in KINDS)
-        for since, until, counts in self.history.periods(start, end):
+        for since, until, counts in self.history.periods(start - LAG_S, end - LAG_S):
             for link in self._answered.get(workload, ()):
                 good = float(counts[first, link.index] - counts[failed, link.index])
                 if log.request and good > 1e-6:
@@ -146,6 +148,7 @@ class Logbook:
         """When the lines of a period fall: as many as happened, at most a few; fractions are drawn."""
         count = int(wanted) + (_unit(self.seed, pod.uid, link.index, kind, until, "n") < wanted - int(wanted))
         times = sorted(
-            since + (until - since) * _unit(self.seed, pod.uid, link.index, kind, until, i) for i in range(count)
+            LAG_S + since + (until - since) * _unit(self.seed, pod.uid, link.index, kind, until, i)
+            for i in range(count)
         )
         return times[bisect_left(times, start) : bisect_left(times, end)]

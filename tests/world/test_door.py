@@ -53,6 +53,20 @@ def test_a_tail_is_the_end_of_the_whole_log(world: World, kubectl: Client, pods:
     ]
 
 
+def test_lines_that_were_not_there_are_never_older_than_those_that_were(
+    world: World, kubectl: Client, pods: Pods
+) -> None:
+    kubectl.patch("services", "api", "toy", {"spec": {"selector": {"version": "v2"}}})
+    query = LogQuery("toy", name_of(pods, kubectl, "web"), "web")
+    seen: list[tuple[float, str]] = []
+    for _ in range(60):
+        world.advance(world.now + 0.7)
+        lines = world.door().logs(query)
+        assert lines[: len(seen)] == seen
+        seen = lines
+    assert any("connection refused" in text for _, text in seen)
+
+
 def test_logs_of_what_does_not_exist_fail_with_the_real_texts(world: World, kubectl: Client, pods: Pods) -> None:
     name = name_of(pods, kubectl, "web")
     with pytest.raises(ApiError, match='pods "nope" not found'):
