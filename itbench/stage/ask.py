@@ -16,7 +16,7 @@ def ask(path: str, argv: list[str]) -> int | None:
             connection.connect(path)
         except OSError:
             return None
-        request = json.dumps({"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}).encode()
+        request = json.dumps({"argv": argv, "cwd": os.getcwd(), "env": dict(os.environ)}).encode()  # noqa: PTH109 - light
         socket.send_fds(connection, [len(request).to_bytes(8, "big")], [0, 1, 2])
         connection.sendall(request)
         answer = connection.recv(1)

@@ -1,0 +1,63 @@
+"""Running playbooks: failures in one clear line, nothing left running."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from itbench.core.errors import EnvironmentFault
+from itbench.stage.ansible import Play, run_play
+
+HEAD = "- hosts: localhost\n  connection: local\n  gather_facts: false\n  tasks:\n"
+
+
+def _play(folder: Path, text: str) -> Play:
+    playbook = folder / "play.yml"
+    playbook.write_text(text)
+    return Play(playbook, folder / "private", folder / "kubeconfig", {"greeting": "good morning"})
+
+
+async def test_a_failed_task_is_an_environment_fault_with_ansibles_own_message(tmp_path: Path) -> None:
+    """The error names the task and shows its message; its cause is `stage_failed`."""
+    tasks = "    - name: Bring up the shop\n      ansible.builtin.fail: {msg: 'no {{ greeting }} today'}\n"
+    with pytest.raises(EnvironmentFault) as caught:
+        await run_play(_play(tmp_path, HEAD + tasks))
+    assert caught.value.cause == "stage_failed"
+    assert "'Bring up the shop'" in str(caught.value)
+    assert "no good morning today" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_playbook_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    """A misspelt module is reported, although no task ever ran."""
+    with pytest.raises(EnvironmentFault, match="no_such_module"):
+        await run_play(_play(tmp_path, HEAD + "    - no_such_module: {a: 1}\n"))
+
+
+async def test_a_cancelled_play_leaves_no_process(tmp_path: Path) -> None:
+    """Whoever ends a trial in the middle of a play ends the play."""
+    tasks = "    - ansible.builtin.command: {cmd: sleep 300}\n"
+    work = asyncio.ensure_future(run_play(_play(tmp_path, HEAD + tasks)))
+    while not _running(tmp_path):
+        await asyncio.sleep(0.1)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    for _ in range(50):
+        if not _running(tmp_path):
+            break
+        await asyncio.sleep(0.1)
+    assert _running(tmp_path) == []
+
+
+def _running(folder: Path) -> list[str]:
+    """Command lines of processes that were started in or for a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
