@@ -5,6 +5,16 @@ from math import exp
 import pytest
 
 from itbench.report.model import ActionView, AlertView, CheckView, Point, Slo, TrialView
+from itbench.report.verdicts import (
+    AuditReport,
+    ControlId,
+    ControlText,
+    Engine,
+    EvidenceRef,
+    ExceptionRef,
+    SubjectId,
+    Verdict,
+)
 
 
 def points(worst: float, slow: float, begin: float, end: float) -> list[Point]:
@@ -83,3 +93,50 @@ def build_view(outcome: str = "fail") -> TrialView:
 @pytest.fixture
 def view() -> TrialView:
     return build_view()
+
+
+@pytest.fixture
+def audit() -> AuditReport:
+    """An audit with a record in each of five states."""
+    rows = {
+        "5.2.2": ("not_assessed", "pods: 403 Forbidden: cannot list pods"),
+        "5.2.3": ("not_satisfied", "hostPID: true"),
+        "5.2.4": ("satisfied", "hostIPC is not set"),
+        "5.2.5": ("accepted", "hostNetwork: true"),
+        "5.2.6": ("not_applicable", "population 0, all lists complete"),
+    }
+    engine = Engine(name="itbench", version="0")
+    ref = EvidenceRef(
+        path="facts/pods.json", sha256="a" * 64, collected_at="2026-11-30T12:00:00Z", collector="get pods", identity="a"
+    )
+    waiver = ExceptionRef(reason="agent of the node vendor", approver="ciso", expires="2027-01-01")
+    verdicts = [
+        Verdict(
+            control=ControlId(framework="cis-k8s", version="1.12", id=number),
+            subject=SubjectId(estate="e", kind="Pod", namespace="shop", name="p"),
+            state=state,
+            severity="high",
+            observed=text,
+            reason=text,
+            evidence=(ref,),
+            engine=engine,
+            policy_sha256="b" * 64,
+            exception=waiver if state == "accepted" else None,
+        )
+        for number, (state, text) in rows.items()
+    ]
+    words = {"severity": "high", "expected": "it is not so", "why": "it is bad", "fix": "change it"}
+    return AuditReport(
+        profile="cis-k8s@1.12",
+        title="Kubernetes",
+        framework="cis-k8s",
+        version="1.12",
+        estate="e",
+        started="2026-11-30T12:00:00Z",
+        ended="2026-11-30T12:00:05Z",
+        tool=engine,
+        profile_sha256="c" * 64,
+        controls=tuple(ControlText(id=number, title="t", related=("NIST AC-6",), **words) for number in rows),
+        verdicts=tuple(verdicts),
+        evidence=(ref,),
+    )
