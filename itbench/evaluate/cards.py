@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from itbench.core.documents.scenario import RootCause
-from itbench.evaluate import diagnosis, metrics
+from itbench.evaluate import diagnosis, finops, metrics
 
 
 def diagnosis_score(predicted: list[tuple[str, str]], truth: list[dict[str, Any]]) -> float:
@@ -21,4 +21,11 @@ IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "sre/requests_lost": metrics.requests_lost,
     "sre/destructive_actions": metrics.destructive_actions,
     "sre/diagnosis_score": diagnosis_score,
+    "finops/savings_captured": finops.savings_captured,
+    "finops/regret": finops.regret,
+    "finops/waste_detection": finops.waste_detection,
+    "finops/policy_compliance": finops.policy_compliance,
+    "finops/claim_error": finops.claim_error,
+    "finops/cause_match": finops.cause_match,
+    "finops/impact_error": finops.impact_error,
 }

@@ -1,6 +1,6 @@
 """Puts trials together: vocabulary of all domains, agents by name, drivers by scenario. Called by workers and cli."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from itbench.run.driver import Driver, Plan
 from itbench.run.files import TrialFolder
 from itbench.run.handover import Session
 from itbench.run.jobs import Job, clock_for
+from itbench.run.page import render_data
 from itbench.run.trial import Progress, TrialRunner
 
 WALL_S = 3600.0
@@ -76,20 +77,21 @@ def make_plan(job: Job, found: Found, base: Path) -> Plan:
     )
 
 
-def answer_of(scenario: Scenario) -> Submission:
-    """The true answer, as `oracle` and `decoy` submit it."""
+def answer_of(scenario: Scenario, values: Mapping[str, str]) -> Submission:
+    """The true answer, as `oracle` and `decoy` submit it; `values` are those of the page."""
     truth = scenario.truth
     return Submission(
         diagnosis=tuple(RootCause(entity=cause.entity, mechanism=cause.mechanism) for cause in truth.root_causes),
         chain=truth.chain,
         verdict=truth.verdict,
-        answer=truth.answer,
+        answer=render_data(truth.answer, values),
     )
 
 
-def script(repair: Repair, scenario: Scenario) -> Script:
-    """Steps and the answer after them."""
-    return Script(repair.name, repair.steps, answer_of(scenario))
+def script(repair: Repair, scenario: Scenario, values: Mapping[str, str]) -> Script:
+    """Steps and the answer after them, with what the seed drew put in."""
+    steps = tuple(step.model_copy(update={"spec": render_data(step.spec, values)}) for step in repair.steps)
+    return Script(repair.name, steps, answer_of(scenario, values))
 
 
 def hand_maker(job: Job, found: Found, base: Path, library: Library) -> Callable[[Session], HandOver]:
@@ -107,8 +109,8 @@ def hand_maker(job: Job, found: Found, base: Path, library: Library) -> Callable
             hidden=hidden_folders(library, base),
             agent_dirs=tuple(Path(folder) for folder in job.agent_dirs),
             ports=session.ports,
-            repairs=tuple(script(repair, scenario) for repair in scenario.repairs),
-            decoys=tuple(script(decoy, scenario) for decoy in scenario.decoys),
+            repairs=tuple(script(repair, scenario, session.values) for repair in scenario.repairs),
+            decoys=tuple(script(decoy, scenario, session.values) for decoy in scenario.decoys),
         )
 
     return make

@@ -32,6 +32,8 @@ class Session:
     context: ToolContext
     ports: tuple[int, ...]
     calls: list[CallRecord] = field(default_factory=list)
+    values: dict[str, str] = field(default_factory=dict)
+    """What `{name.field}` stands for in this trial."""
 
     @property
     def actions(self) -> list[Action]:
@@ -71,11 +73,12 @@ async def open_session(plan: Plan, driver: Driver, answers: tuple[str, ...]) -> 
         sink=calls.append,
     )
     driver.count_steps(context.meter.step)
+    values = driver.page_values()
     box = toolbox(context, scenario.task.tools or driver.tools)
     task = Task(
         trial=digest("task", scenario.id, plan.seed, plan.trial).hex()[:12],
         domain=scenario.domain,
-        page=render(scenario.page, driver.page_values()).strip() + "\n",
+        page=render(scenario.page, values).strip() + "\n",
         answers=wanted,
         today=scenario.environment.today,
         tools=box.specs,
@@ -83,7 +86,7 @@ async def open_session(plan: Plan, driver: Driver, answers: tuple[str, ...]) -> 
         limits=limits,
         answer_schema=submission_schema(wanted, scenario.task.answer_schema or None),
     )
-    return Session(plan, task, box, context, driver.ports, calls)
+    return Session(plan, task, box, context, driver.ports, calls, values)
 
 
 def trajectory(session: Session, result: Result) -> dict[str, Any]:

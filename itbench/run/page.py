@@ -1,7 +1,9 @@
 """Renders what the agent is told: `{at.symptom}` and `{target.name}` in a page become text. Called at hand-over."""
 
+import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from itbench.core.documents.base import nearest
 from itbench.core.errors import ScenarioDefect
@@ -26,3 +28,21 @@ def render(template: str, values: Mapping[str, str]) -> str:
         return values[name]
 
     return _FIELD.sub(value, template)
+
+
+def render_data(value: Any, values: Mapping[str, str]) -> Any:
+    """The known `{name.field}` in all texts of plain data, as scripted agents need them.
+
+    A text that is nothing but one `{answer.NAME}` becomes the JSON that the driver gives for it; texts may have braces of
+    their own, so unknown names stay as they are.
+    """
+    if isinstance(value, str):
+        whole = _FIELD.fullmatch(value)
+        if whole is not None and whole[1].startswith("answer.") and whole[1] in values:
+            return json.loads(values[whole[1]])
+        return _FIELD.sub(lambda match: values.get(match[1], match[0]), value)
+    if isinstance(value, Mapping):
+        return {key: render_data(item, values) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [render_data(item, values) for item in value]
+    return value

@@ -53,9 +53,11 @@ def judge(claim: Claim, outcome: Outcome) -> Shown:
     result = outcome.result
     if result is None:
         return Shown(claim, False, outcome.error)
-    failed = sorted({check["kind"] for check in result["checks"] if not check["passed"]})
+    wrong = [check for check in result["checks"] if not check["passed"]]
+    failed = sorted({check["kind"] for check in wrong})
+    caught = {*failed, *(check["name"] for check in wrong)}
     seen = result["outcome"] + (f" by {', '.join(failed)}" if failed else "")
     if result["outcome"] == "invalid" or result["cause"] not in ("checks", "no_submission"):
         seen += f" ({result['cause']}: {result['detail']})"
-    held = result["outcome"] == claim.outcome and (not claim.caught_by or claim.caught_by in failed)
+    held = result["outcome"] == claim.outcome and (not claim.caught_by or claim.caught_by in caught)
     return Shown(claim, held, seen)
