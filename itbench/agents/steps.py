@@ -21,11 +21,15 @@ Command = Annotated[str | tuple[str, ...], Field(validation_alias=AliasChoices("
 
 
 class Kubectl(Document):
-    """`kubectl: "scale deploy/checkout -n shop --replicas=3"`, or `{command, stdin, may_fail}`."""
+    """`kubectl: "scale deploy/checkout -n shop --replicas=3"`, or `{command, stdin, may_fail, save}`.
+
+    `save: NAME` keeps what the command printed; `{saved.NAME}` in a later command stands for it.
+    """
 
     value: Command
     stdin: str = ""
     may_fail: bool = False
+    save: str = ""
 
 
 class Aws(Document):
@@ -84,15 +88,28 @@ async def execute(entries: Iterable[Entry], tools: Tools) -> dict[str, Any]:
         AgentFailed: a step that must succeed did not; the text shows the tool's own.
     """
     answer: dict[str, Any] = {}
+    saved: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         step = parse_step(entry)
+        if isinstance(step, Kubectl):
+            step = step.model_copy(update={"value": _filled(step.value, saved)})
         if isinstance(step, Answer):
             answer |= step.root
             continue
         result = await _ACT[type(step)](step, tools)
         if not result.ok and not getattr(step, "may_fail", False):
             raise AgentFailed(f"step {number} ({entry.kind} {_shown(step)}) failed: {result.text[:500]}")
+        if isinstance(step, Kubectl) and step.save:
+            saved[step.save] = result.text.strip()
     return answer
+
+
+def _filled(value: str | tuple[str, ...], saved: Mapping[str, str]) -> str | tuple[str, ...]:
+    if not isinstance(value, str):
+        return tuple(str(_filled(word, saved)) for word in value)
+    for name, text in saved.items():
+        value = value.replace(f"{{saved.{name}}}", text)
+    return value
 
 
 def _shown(step: BaseModel) -> str:
