@@ -390,3 +390,15 @@ async def test_programs_that_tools_start_have_no_more_rights_than_the_agent(tmp_
     assert (refused.code, refused.stdout) == (1, "")
     assert "Permission denied" in refused.stderr
     assert isolation.wrapper(isolation.Confinement(mode="none"), tmp_path / "x")(["/bin/true"]) == ["/bin/true"]
+
+
+def test_the_interpreter_and_the_package_stay_readable_wherever_they_are_installed(monkeypatch, tmp_path):
+    """A virtual environment and a checkout under a hidden folder still start a Python agent."""
+    for name in ("venv", "checkout/itbench", "secret"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(rules, "runtime", lambda: (tmp_path / "venv", tmp_path / "checkout/itbench"))
+    seen = rules.readable_paths(rules.Confinement(hidden=(tmp_path,)))
+    assert str(tmp_path / "venv") in seen and str(tmp_path / "checkout/itbench") in seen
+    assert not any("secret" in path for path in seen)
+    monkeypatch.undo()
+    assert {str(path) for path in rules.runtime()} >= {sys.prefix, sys.base_prefix}

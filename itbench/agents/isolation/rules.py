@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import itbench
+
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _PROC = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys")
 """Of /proc only what programs need to know the machine: other processes' command lines name scenarios."""
@@ -74,10 +76,15 @@ def visible(hidden: Iterable[Path], root: Path = Path("/")) -> list[Path]:
     return found
 
 
+def runtime() -> tuple[Path, ...]:
+    """What a Python process needs to start, wherever it is installed: interpreter, packages, the itbench package."""
+    return (Path(sys.prefix), Path(sys.base_prefix), Path(itbench.__file__).parent)
+
+
 def readable_paths(confinement: Confinement) -> list[str]:
     """All that the agent may read."""
     seen = visible(confinement.hidden)
-    for path in confinement.readable:
+    for path in (*runtime(), *confinement.readable):
         given = path.resolve()
         seen += visible([item for item in confinement.hidden if given in item.resolve().parents], given)
     seen += [Path("/proc") / name for name in _PROC]
