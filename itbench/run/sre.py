@@ -263,13 +263,27 @@ class SreDriver:
         return Records(
             journeys=self._journeys(0.0, self.environment.now),
             writes=[to_write(record) for record in self.environment.audit() if self._counts(record)],
-            facts={"slo": levels, "alerts": self._alert_spans()},
+            facts={"slo": levels, "alerts": self._alert_spans(), "silences": self._silences()},
         )
 
     def _alert_spans(self) -> list[tuple[str, float, float | None, str]]:
         """Every stretch in which an alert fired: name, begin, end, labels that tell it from others of its name."""
         spans = firing_spans(self.environment.world.metrics, 0.0, self.environment.now)
         return [(labels.get("alertname", "?"), start, end, _distinct(labels)) for labels, start, end in spans]
+
+    def _silences(self) -> list[dict[str, Any]]:
+        """What was silenced since hand-over, and from when to when: a silenced alert is not a solved one."""
+        made = [each for each in self.environment.silences() if each.updated_at >= self._handed_over]
+        return [
+            {
+                "matchers": ["".join(matcher) for matcher in each.matchers],
+                "start": each.starts_at,
+                "end": each.ends_at,
+                "by": each.created_by,
+                "comment": each.comment,
+            }
+            for each in made
+        ]
 
     def _counts(self, record: AuditRecord) -> bool:
         return (

@@ -13,6 +13,7 @@ from itbench.core.documents.app import App
 from itbench.core.documents.base import load
 from itbench.core.documents.scenario import Use
 from itbench.core.errors import EnvironmentFault, UsageError
+from itbench.core.ids import Ids
 from itbench.kube.api import Server, serve
 from itbench.kube.audit import AuditRecord
 from itbench.kube.client import ApiError, Client, Obj
@@ -23,6 +24,7 @@ from itbench.stage.environment import AGENT, GRADER, STAGER, Doors, Gate, Identi
 from itbench.stage.telemetry import Telemetry
 from itbench.stage.triggers import repeat
 from itbench.stage.variables import change_variables, staging_variables
+from itbench.telemetry.alertmanager import Silence, Silences
 from itbench.world.estate import World
 from itbench.world.pace import WorldPacer
 
@@ -88,6 +90,7 @@ class EmbeddedEnvironment:
         self._marks: dict[str, float] = {}
         self._server: Server | None = None
         self._telemetry: Telemetry | None = None
+        self._silences = Silences(Ids(staging.seed))
         self.app = self._load_app()
 
     def _load_app(self) -> App | None:
@@ -120,7 +123,7 @@ class EmbeddedEnvironment:
         self.pacer = WorldPacer(self.world, **self._clock, standing=True)
         self.staging.private.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._server = await serve(self.world.planes[PLANE], self.pacer, self.world.door(PLANE))
-        self._telemetry = await Telemetry.open(self.world, self.pacer, PLANE)
+        self._telemetry = await Telemetry.open(self.world, self.pacer, PLANE, self._silences)
         self._write_kubeconfig("stager", STAGER, (MASTERS,))
         self._write_kubeconfig("grader", GRADER, (MASTERS,))
 
@@ -214,6 +217,10 @@ class EmbeddedEnvironment:
         """Pending and firing alerts, by rule state."""
         return self.world.rules.alerts()
 
+    def silences(self) -> list[Silence]:
+        """Every silence ever made, ended ones too."""
+        return self._silences.all()
+
     def audit(self) -> list[AuditRecord]:
         """Requests of everybody but the cluster's own components."""
         records = self.world.planes[PLANE].audit
@@ -282,12 +289,13 @@ class EmbeddedEnvironment:
 
     def save(self) -> dict[str, Any]:
         """The staged estate as plain data."""
-        return {"world": self.world.save(), "marks": dict(self._marks)}
+        return {"world": self.world.save(), "marks": dict(self._marks), "silences": self._silences.save()}
 
     async def restore(self, data: dict[str, Any]) -> None:
         """Bring up a saved estate with identities issued anew."""
         self.world = World.load(data["world"])
         self._marks = dict(data["marks"])
+        self._silences.restore(data["silences"])
         await self._open()
 
     async def close(self) -> None:

@@ -4,7 +4,6 @@ from typing import cast
 
 from aiohttp import web
 
-from itbench.core.ids import Ids
 from itbench.telemetry.alertmanager import Silences, alertmanager_app
 from itbench.telemetry.http import prometheus_app
 from itbench.telemetry.logs import LogSource
@@ -20,20 +19,23 @@ class Telemetry:
         self._runners = runners
 
     @classmethod
-    async def open(cls, world: World, pacer: WorldPacer, plane: str) -> "Telemetry":
-        """Start a server for each API that the world feeds."""
-        apps = {
-            "prometheus": prometheus_app(world.metrics, world.rules, pacer),
-            "alertmanager": alertmanager_app(world.rules, Silences(Ids(world.seed)), pacer),
-            "loki": loki_app(cast(LogSource, world.door(plane)), pacer),
-        }
+    async def open(cls, world: World, pacer: WorldPacer, plane: str, silences: Silences) -> "Telemetry":
+        """Start a server for each API that the world feeds.
+
+        Every request counts as one from outside: the pacer itself leaves out those that a tool makes inside its bracket.
+        """
         telemetry = cls({})
-        for name, app in apps.items():
-            runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
-            telemetry._runners[name] = runner
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await telemetry._serve("alertmanager", alertmanager_app(world.rules, silences, pacer))
+        told = telemetry.alertmanager_url
+        await telemetry._serve("prometheus", prometheus_app(world.metrics, world.rules, pacer, alertmanager_url=told))
+        await telemetry._serve("loki", loki_app(cast(LogSource, world.door(plane)), pacer))
         return telemetry
+
+    async def _serve(self, name: str, app: web.Application) -> None:
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
+        self._runners[name] = runner
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
 
     def _port(self, name: str) -> int:
         return int(self._runners[name].addresses[0][1])

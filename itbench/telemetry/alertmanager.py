@@ -110,9 +110,11 @@ class Silences:
         return [asdict(each) for each in self._all.values()]
 
     def restore(self, data: Iterable[Mapping[str, Any]]) -> None:
-        """The inverse of `save`."""
+        """The inverse of `save`, into a new store: silences made later get ids of their own."""
         kept = [Silence(**{**each, "matchers": [tuple(m) for m in each["matchers"]]}) for each in data]
         self._all = {each.id: each for each in kept}
+        for _ in kept:
+            self._ids.uid("silence")
 
 
 def _matcher(data: Mapping[str, Any]) -> tuple[str, str, str]:

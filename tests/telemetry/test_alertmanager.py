@@ -131,6 +131,8 @@ def test_silences_survive_saving_and_get_the_same_ids_from_the_same_seed(silence
     again.restore(codec.loads(codec.dumps(silences.save())))
     assert again.all() == silences.all()
     assert again.silencing({"job": "db"}, 60.0) == [ident]
+    assert again.set(silence(), 0.0, 600.0, 60.0) != ident
+    assert len(again.all()) == 2
 
 
 def test_filters_are_parsed_with_and_without_quotes() -> None:
