@@ -67,6 +67,7 @@ class Cause:
     application: str
     """`*` for a price: it holds for all applications."""
     type: str
+    """An instance type; a family for a price, which holds for all its types."""
     start: datetime.date
     factor: float
     usd: float = 0.0
@@ -74,7 +75,7 @@ class Cause:
     @property
     def family(self) -> str:
         """`m5` of `m5.2xlarge`."""
-        return self.type.split(".")[0]
+        return family_of(self.type)
 
     def answer(self) -> dict[str, Any]:
         """As agents answer."""
@@ -90,42 +91,47 @@ class Cause:
 def causes(spec: BillSpec, today: datetime.date, ids: Ids) -> list[Cause]:
     """Draw the causes: each on another application and family, away from the planned changes.
 
-    A price rises for a type that at least two applications use; use doubles or more of one type in one application.
+    A price rises for a family that at least two applications use; use doubles or more of one type in one application.
     """
     rng = ids.rng("causes")
-    busy = {(plan.application, plan.type) for plan in spec.planned}
-    taken_types = {plan.type for plan in spec.planned}
-    taken_applications = {plan.application for plan in spec.planned}
+    families = {family_of(plan.type) for plan in spec.planned}
+    applications = {plan.application for plan in spec.planned}
     found: list[Cause] = []
     for kind in spec.causes:
         start = today - datetime.timedelta(days=rng.randint(*spec.began))
         if kind == "price":
-            users = {
-                name: sum(name in app.types for app in spec.applications)
-                for app in spec.applications
-                for name in app.types
-            }
-            options = sorted(name for name, count in users.items() if count >= 2 and name not in taken_types)
-            chosen = rng.choice(options)
-            found.append(Cause(kind, "*", chosen, start, round(rng.uniform(1.25, 1.45), 3)))
-            taken_types |= {
-                name for app in spec.applications for name in app.types if name.split(".")[0] == found[-1].family
-            }
-            continue
-        pairs = [
-            (app, name)
-            for app in spec.applications
-            for name in (spec.new_types if kind == "family" else app.types)
-            if (app.name, name) not in busy and app.name not in taken_applications and name not in taken_types
-            and app.month_end == 1.0
-            and (kind == "usage" or all(have.split(".")[0] != name.split(".")[0] for have in app.types))
-        ]  # fmt: skip
-        app, name = rng.choice(pairs)
-        factor = float(rng.randint(6, 12)) if kind == "family" else round(rng.uniform(1.9, 2.6), 3)
-        found.append(Cause(kind, app.name, name, start, factor))
-        taken_applications.add(app.name)
-        taken_types.add(name)
+            application, name = "*", rng.choice(_shared(spec, families))
+            factor = round(rng.uniform(1.25, 1.45), 3)
+        else:
+            application, name = rng.choice(_places(spec, kind, families, applications))
+            factor = float(rng.randint(6, 12)) if kind == "family" else round(rng.uniform(1.9, 2.6), 3)
+        found.append(Cause(kind, application, name, start, factor))
+        families.add(family_of(name))
+        applications.add(application)
     return found
+
+
+def family_of(name: str) -> str:
+    """`m5` of `m5.2xlarge`; a family is its own."""
+    return name.split(".")[0]
+
+
+def _shared(spec: BillSpec, taken: set[str]) -> list[str]:
+    """Families that several applications use."""
+    users = [family for app in spec.applications for family in {family_of(name) for name in app.types}]
+    return sorted({family for family in users if users.count(family) >= 2 and family not in taken})
+
+
+def _places(spec: BillSpec, kind: CauseKind, families: set[str], applications: set[str]) -> list[tuple[str, str]]:
+    """Where a new family or more use can be planted: an application that nothing else moves, and a type."""
+    return [
+        (app.name, name)
+        for app in spec.applications
+        if app.name not in applications and app.month_end == 1.0
+        for name in (spec.new_types if kind == "family" else app.types)
+        if family_of(name) not in families
+        and (kind == "usage" or family_of(name) not in {family_of(have) for have in app.types})
+    ]
 
 
 def _level(app: Application, day: datetime.date) -> float:
@@ -197,7 +203,7 @@ def _use(
     level = 24.0 * _level(app, day) * _planned(spec, variant, app.name, name, day) * noise
     base, price = round(app.types.get(name, 0) * level, 2), float(book.price(f"ec2:{name}"))
     for index, cause in enumerate(planted):
-        if day < cause.start or cause.type != name or cause.application not in ("*", app.name):
+        if day < cause.start or cause.type not in (name, family_of(name)) or cause.application not in ("*", app.name):
             continue
         before = round(base * price, 6)
         if cause.kind == "price":

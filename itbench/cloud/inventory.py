@@ -10,8 +10,6 @@ from typing import Any
 from itbench.cloud.client import Clients
 from itbench.core.documents.result import Snapshot
 
-REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1")
-"""Regions that accounts of the estates have; agents may use others, which `regions` finds."""
 KEYS = (
     "SecurityGroups",
     "PrefixLists",

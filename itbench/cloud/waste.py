@@ -8,7 +8,7 @@ from typing import Any
 
 from itbench.cloud.estate import Estate
 from itbench.cloud.inventory import IDENTITY, Inventory
-from itbench.cloud.trail import Event
+from itbench.cloud.trail import DAYS, Event
 from itbench.core.clock import rfc3339
 
 Plan = dict[str, dict[str, Any]]
@@ -50,7 +50,7 @@ def history(estate: Estate, names: Mapping[str, str], now: float) -> list[Event]
             events.append(Event(now - volume.detached, "oncall", "ec2", "DetachVolume", identity, details))
     for snapshot in estate.snapshots:
         events.append(Event(now - snapshot.age, "backup-service", "ec2", "CreateSnapshot", names[snapshot.volume]))
-    return events
+    return [event for event in events if now - event.t <= DAYS * 86400]
 
 
 def saved(inventory: Inventory, volume: str, still_since: str) -> bool:

@@ -18,7 +18,7 @@ from itbench.cloud.client import Clients
 from itbench.cloud.estate import read_estate
 from itbench.cloud.focus import write
 from itbench.cloud.front import Front
-from itbench.cloud.inventory import KEYS, REGIONS, Inventory, collect, snapshot
+from itbench.cloud.inventory import KEYS, Inventory, collect, snapshot
 from itbench.cloud.prices import pricebook
 from itbench.cloud.process import AccountProcess
 from itbench.cloud.rating import future, monthly, nano
@@ -161,8 +161,9 @@ class AccountDriver:
     async def _collect(self) -> Inventory:
         if not self.estate.account:
             return self.first
+        # A region that nobody has called is empty.
         used = {record.region for record in self.front.records if record.region and record.code < 400}
-        regions = tuple(sorted({*REGIONS, *used, *(entry.region for entry in self.estate.named())}))
+        regions = tuple(sorted({REGION, *used, *(entry.region for entry in self.estate.named())}))
         clients = Clients(self.front.url, self.grader)
         return await asyncio.to_thread(collect, clients, regions)
 
