@@ -1,5 +1,6 @@
 """From evidence to a result: runs the checks, applies the cause table, computes the metrics. Pure; called by run and regrade."""
 
+import itbench.evaluate.ciso
 import itbench.evaluate.diagnosis
 import itbench.evaluate.estate
 import itbench.evaluate.finops

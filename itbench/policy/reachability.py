@@ -1,7 +1,7 @@
 """Who can reach what through security groups: pure, over an inventory of describe results. Grades CISO rows on networks.
 
 The inventory has the shapes of EC2: `SecurityGroups` (with `IpPermissions`), `PrefixLists` (`PrefixListId`, `Entries` with
-`Cidr`), `NetworkInterfaces` (with `Groups`).
+`Cidr`), `NetworkInterfaces` (with `Groups`), `Instances` (with `SecurityGroups`), `LoadBalancers` (with `SecurityGroups`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -103,21 +103,35 @@ def exposures(inventory: Inventory, ports: Iterable[tuple[str, int]], groups: It
                 yield Exposure(group, protocol, port)
 
 
-def reaches(inventory: Inventory, source: str, interface: str, protocol: str, port: int) -> bool:
-    """Whether an address or a group's members reach a port of a network interface (any of its groups may let them in).
+def groups_of(inventory: Inventory, target: str) -> frozenset[str]:
+    """The groups of a network interface, of all interfaces of an instance, or of a load balancer (by its ARN)."""
+    found: set[str] = set()
+    for item in inventory.get("NetworkInterfaces", ()):
+        attached = (item.get("Attachment") or {}).get("InstanceId", "")
+        if target in (item["NetworkInterfaceId"], attached):
+            found |= {group["GroupId"] for group in item.get("Groups", ())}
+    for item in inventory.get("Instances", ()):
+        if item["InstanceId"] == target:
+            found |= {group["GroupId"] for group in item.get("SecurityGroups", ())}
+    for item in inventory.get("LoadBalancers", ()):
+        if item["LoadBalancerArn"] == target:
+            found |= set(item.get("SecurityGroups", ()))
+    return frozenset(found)
+
+
+def reaches(inventory: Inventory, source: str, target: str, protocol: str, port: int) -> bool:
+    """Whether an address, or a member of a group, reaches a port of a target (any of its groups may let them in).
 
     Args:
         inventory: describe results.
         source: an IP address, or the id of a security group.
-        interface: id of the network interface.
+        target: id of a network interface or instance, or ARN of a load balancer.
         protocol: `tcp` or `udp`.
         port: number.
     """
     open_to = Sources()
-    for item in inventory.get("NetworkInterfaces", ()):
-        if item["NetworkInterfaceId"] == interface:
-            for group in item.get("Groups", ()):
-                open_to |= sources(inventory, group["GroupId"], protocol, port)
+    for group in groups_of(inventory, target):
+        open_to |= sources(inventory, group, protocol, port)
     if source.startswith("sg-"):
         return source in open_to.groups
     return source in (open_to.v6 if ":" in source else open_to.v4)

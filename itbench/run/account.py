@@ -28,6 +28,7 @@ from itbench.core.clock import EPOCH, unix
 from itbench.core.documents.result import Snapshot, Write
 from itbench.core.documents.task import Endpoints
 from itbench.core.errors import ScenarioDefect
+from itbench.evaluate.ciso import account_symptom
 from itbench.library.store import Library
 from itbench.run.account_clock import AccountClock
 from itbench.run.driver import Gate, Plan, Records
@@ -139,7 +140,9 @@ class AccountDriver:
         output.unlink()
 
     def save(self) -> Any:
-        """Names and journal; the bill and the history are made again from the seed."""
+        """Names and journal of the staged account, None once an agent has it; bill and history are made from the seed."""
+        if not self.front.staging:
+            return None
         return {"names": self.names, "journal": self.front.saved_journal()}
 
     async def restore(self, data: Any) -> None:
@@ -191,7 +194,7 @@ class AccountDriver:
     async def symptom(self) -> str:
         """Waste, or planted causes, are there and worth their trouble; in a twin there are none."""
         if not self._billed:
-            return ""
+            return account_symptom(self.plan.scenario, self.first)
         worth = self._worth()
         if self.plan.scenario.symptom.none:
             return f"${worth:.2f} can be saved although nothing is wrong" if worth else ""
