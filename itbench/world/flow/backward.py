@@ -86,24 +86,35 @@ def children(st: State, e: int) -> float:
 
 
 @compiled
+def called(st: State, e: int) -> bool:
+    """Whether edge e makes attempts in this step."""
+    for g in range(st.k[at.GROUP, e], st.k[at.GROUP, e] + st.k[at.ATTEMPTS, e]):
+        if st.x[at.GO, g] > 0.0:
+            return True
+    return False
+
+
+@compiled
 def moments(st: State, e: int) -> None:
-    """Mean and variance of the response time of edge e: own pods plus children."""
+    """Mean and variance of the response time of edge e: own pods plus children; refused at once takes no time."""
     sl = st.k[at.STEP, 0] & (st.rows.shape[1] - 1)
     network = children(st, e) if st.k[at.JOINS, e] == 1 else 0.0
     st.x[at.NETWORK, e] = network + st.x[at.DELAY, e]
-    total = sum_m = sum_v = 0.0
+    total = sum_m = sum_v = taken = 0.0
     for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
         p = st.k[at.POD, r]
         st.x[at.ROWMEAN, r] = st.x[at.AGE, p] + st.x[at.KIDMEAN, e]
         st.x[at.ROWVAR, r] = st.x[at.PODVAR, p] + st.x[at.KIDVAR, e]
         if st.k[at.JOINS, e] == 1:
             st.x[at.ROWMISS, r] = miss(st, e, st.x[at.ROWMEAN, r], st.x[at.ROWVAR, r])
+        taken += st.rows[at.AMOUNT, sl, r]
         weight = st.rows[at.AMOUNT, sl, r] + 1e-12
         total += weight
         sum_m += weight * st.x[at.ROWMEAN, r]
         sum_v += weight * st.x[at.ROWVAR, r]
-    st.x[at.MEAN, e] = sum_m / total
-    st.x[at.VAR, e] = sum_v / total
+    turned_away = taken <= 0.0 and called(st, e)
+    st.x[at.MEAN, e] = 0.0 if turned_away else sum_m / total
+    st.x[at.VAR, e] = 0.0 if turned_away else sum_v / total
 
 
 @compiled

@@ -201,7 +201,8 @@ def work_off(st: State, p: int) -> None:
     st.x[at.SERVED_PART, p] = part
     sl = head & (h - 1)
     waited = st.x[at.NOW, 0] + st.x[at.DT, 0] - (st.rings[at.MIDDLE, sl, 0] + (part - 0.5) * st.rings[at.LENGTH, sl, 0])
-    st.x[at.AGE, p] = waited if st.x[at.BACKLOG, p] + st.x[at.REM, p] > 0.0 else 0.0
+    # What rounding leaves of a queue nobody adds to is no request that waits.
+    st.x[at.AGE, p] = waited if st.x[at.BACKLOG, p] + st.x[at.REM, p] > at.NOBODY * st.x[at.WBAR, p] else 0.0
     spread(st, p)
     size_up(st, p)
     for i in range(head0, head + 1):

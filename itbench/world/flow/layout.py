@@ -92,6 +92,8 @@ SETTLED = 20
 """Steps without news before the flow counts as at rest."""
 TOKENS_MAX = 100.0
 """Most tokens a retry budget holds."""
+NOBODY = 1e-9
+"""Requests: a queue shorter than that is empty."""
 
 
 class State(NamedTuple):

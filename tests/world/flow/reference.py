@@ -232,7 +232,7 @@ class Reference:
                 return go, origins
 
     def forward(self, level, go, origins, leaves):
-        top, sl = self.top, self.n % self.h
+        top, sl, self.go = self.top, self.n % self.h, go
         edges = np.flatnonzero(top.edge_level == level)
         rows = np.flatnonzero(top.edge_level[top.edge] == level)
         pods = np.flatnonzero(top.level[top.owner] == level)
@@ -306,7 +306,8 @@ class Reference:
                 break
             self.head[p], self.part[p] = h + 1, 0.0
         i = self.head[p] % self.h
-        self.age[p] = self.now + self.dt - (self.t[i] + (self.part[p] - 0.5) * self.length[i]) if total > 0 else 0.0
+        self.age[p] = self.now + self.dt - (self.t[i] + (self.part[p] - 0.5) * self.length[i])
+        self.age[p] *= total > 1e-9 * self.wbar[p]
         self.spread(p)
         for h, part in passed:
             for r in rows:
@@ -352,6 +353,8 @@ class Reference:
         weight = self.amount[rows, sl] + 1e-12
         self.mean[e] = (weight * self.row_mean[rows]).sum() / weight.sum()
         self.variance[e] = (weight * self.row_var[rows]).sum() / weight.sum()
+        if self.amount[rows, sl].sum() <= 0 and (self.go[self.top.group_edge == e] > 0).any():
+            self.mean[e] = self.variance[e] = 0.0
 
     def backward(self, level, leaves):
         top, h = self.top, self.h

@@ -33,6 +33,27 @@ def test_a_fault_fails_its_share(lab, kind, counter):
     assert lab.leak(flow) < 1e-9
 
 
+@pytest.mark.parametrize("away", ["no pod ready", "refuse"])
+def test_a_child_that_refuses_at_once_takes_no_time_from_a_caller_that_goes_on_without_it(lab, away):
+    """What rounding leaves in the queue of a station without traffic does not age, and refusals are not slow."""
+    child = Edge("soft", 0, 1, 0.005, timeout_s=6.0, soft=True)
+    flow = lab.start(FlowSpec((A, B), (Edge("root", -1, 0, 0.002, timeout_s=30.0), child)), {0: 30.0})
+    flow.advance(60)
+    if away == "refuse":
+        flow.set_fault(1, 1.0, "refuse")
+    else:
+        for slot in range(2):
+            flow.set_ready(1, slot, 0.0)
+    flow.advance(75)
+    before = flow.latency_buckets()[0]
+    for until in (120, 300, 900):
+        flow.advance(until)
+        assert flow.pods(1)["age_s"].max() == 0.0
+    assert flow.quantile(0, 0.99, before) < 0.05
+    assert flow.mean_latency_s()[0] < 0.01
+    assert gain(flow, "failed", 10)[0] < 1e-6
+
+
 def test_a_fault_at_one_pod_costs_that_pods_share(lab):
     """Errors of one of two pods fail half of the calls and are counted at that pod; a retry elsewhere halves them again."""
     spec = FlowSpec((A, B), (ROOT, Edge("call", 0, 1, 0.001, timeout_s=1.0, retries=1, backoff_s=0.1)))
