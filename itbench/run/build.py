@@ -7,9 +7,10 @@ from typing import Any
 from itbench.agents import select
 from itbench.agents.base import Agent, HandOver, Script
 from itbench.agents.steps import STEPS
+from itbench.core.causes import Cause
 from itbench.core.documents.scenario import Repair, Scenario
 from itbench.core.documents.task import RootCause, Submission
-from itbench.core.errors import UsageError
+from itbench.core.errors import EnvironmentFault, UsageError
 from itbench.evaluate.grade import check_models
 from itbench.library.store import Found, Library
 from itbench.library.vocabulary import Vocabulary
@@ -152,12 +153,13 @@ async def revert_proof(job: Job, base: Path, progress: Progress) -> dict[str, An
     """Stage or restore, revert the faults, and see whether the baseline comes back; a document like a result."""
     library, found = find(job)
     plan = make_plan(job, found, base)
-    saved = checkpoint(found, library, job.seed).read()
+    saved = None if job.fresh else checkpoint(found, library, job.seed).read()
     driver = make_driver(plan)
     try:
-        if saved is None:
-            return _proof("invalid", "no staged estate to revert")
-        await driver.restore(saved["driver"])
+        if saved is not None:
+            await driver.restore(saved["driver"])
+        elif reason := await _stand_up(driver):
+            return _proof("invalid", reason)
         progress({"state": "agent", "say": "reverting"})
         await driver.revert()
         await driver.settle(plan.scenario.settle)
@@ -165,6 +167,18 @@ async def revert_proof(job: Job, base: Path, progress: Progress) -> dict[str, An
         return _proof("fail", reason) if reason else _proof("pass", "")
     finally:
         await driver.close()
+
+
+async def _stand_up(driver: Driver) -> str:
+    """Stage until the symptom shows, as a trial does; why that failed, empty when it did not."""
+
+    async def gate() -> None:
+        if reason := await driver.baseline():
+            raise EnvironmentFault("the baseline is not green", cause=Cause.BASELINE_NOT_GREEN, seen=reason)
+
+    await driver.start()
+    await driver.stage(gate)
+    return await driver.symptom()
 
 
 def _proof(outcome: str, detail: str) -> dict[str, Any]:
