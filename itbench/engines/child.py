@@ -3,6 +3,7 @@
 Policy engines run in such children: what agents and scenario authors write is never evaluated in the trial's own process.
 """
 
+import contextlib
 import json
 import select
 import subprocess
@@ -48,13 +49,20 @@ class Child:
         except BrokenPipeError:
             line = b""
         if not line.endswith(b"\n"):
-            why = f"exit {process.poll()}" if process.poll() is not None else f"no answer within {self.timeout_s:g} s"
+            why = self._ending(process)
             self.close()
             raise EngineCrash("the engine gave up on this input", seen=why, expected="an answer")
         answer = json.loads(line)
         if "error" in answer:
             raise EngineError(str(answer["error"]))
         return answer["value"]
+
+    def _ending(self, process: "subprocess.Popen[bytes]") -> str:
+        """Why there is no answer. A process whose pipe has closed is about to end; its exit code takes a moment."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if process.stdout is None or select.select([process.stdout], [], [], 0)[0]:
+                return f"exit {process.wait(timeout=5)}"
+        return f"no answer within {self.timeout_s:g} s"
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
