@@ -5,6 +5,7 @@ Exit codes: 0 done, whatever the agent scored; 1 a gate asked for failed; 2 bad 
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -86,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = nearest(verb, list(VERBS))
         print(f"itbench: no such verb: {verb!r}; {hint or 'see itbench --help'}", file=sys.stderr)
         return 2
+    # A polite end by a program is one by Ctrl-C: what was started ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         if verb in INSIDE:
             from itbench.agents import inside
@@ -95,6 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ItbenchError as error:
         print(f"itbench {verb}: {error}", file=sys.stderr)
         return error.exit_code
+    except PermissionError as error:
+        print(f"itbench {verb}: not allowed: {error.filename or error}", file=sys.stderr)
+        return 3
     except KeyboardInterrupt:
         print(f"itbench {verb}: interrupted", file=sys.stderr)
         return 130

@@ -10,14 +10,19 @@ examples:
 import argparse
 import asyncio
 import contextlib
+import math
 from pathlib import Path
 
 from itbench.cli.common import add_json, add_library, library, select
 from itbench.cli.progress import Progress
 from itbench.cli.summary import announce, summarize
+from itbench.core.causes import rule
 from itbench.core.documents.result import RunDocument
+from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
 from itbench.run.build import check_agent
+from itbench.run.files import locked
+from itbench.run.jobs import Job
 from itbench.run.pool import run_jobs
 from itbench.run.runs import Run, create, default_folder, resume
 
@@ -65,31 +70,49 @@ def _add_manner(how: argparse._ArgumentGroup) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run all trials; returns the exit code."""
-    if arguments.resume:
-        todo = resume(Path(arguments.resume))
-    else:
-        document = _document(arguments)
-        folder = Path(arguments.out) if arguments.out else default_folder(document.scenarios)
-        todo = create(document, folder, library(arguments))
-    jobs = todo.jobs(str(Path.cwd()))
-    announce(todo, len(jobs), arguments)
-    errors = asyncio.run(_perform(todo, arguments))
-    return summarize(todo, errors, arguments)
+    _check_numbers(arguments)
+    todo = _resumed(arguments) if arguments.resume else _new(arguments)
+    with locked(todo.folder.path):
+        jobs = todo.jobs(str(Path.cwd()))
+        announce(todo, len(jobs), arguments)
+        errors = asyncio.run(_perform(jobs, arguments))
+        return summarize(todo, errors, arguments)
+
+
+def _check_numbers(arguments: argparse.Namespace) -> None:
+    for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
+        if getattr(arguments, name) < least:
+            raise UsageError(f"--{name} is too small", seen=getattr(arguments, name), expected=f"at least {least}")
+    if arguments.timeout is not None and not 0 < arguments.timeout < math.inf:
+        raise UsageError("--timeout is no time", seen=arguments.timeout, expected="wall seconds, more than 0")
+    if arguments.fail_under is not None and not 0 <= arguments.fail_under <= 1:
+        raise UsageError("--fail-under is no share", seen=arguments.fail_under, expected="a number from 0 to 1")
+
+
+def _resumed(arguments: argparse.Namespace) -> Run:
+    if arguments.ids or arguments.agent or arguments.out or arguments.suite:
+        raise UsageError("--resume goes on with what the run says", hint="leave out ids, --suite, --agent and --out")
+    return resume(Path(arguments.resume))
+
+
+def _new(arguments: argparse.Namespace) -> Run:
+    document = _document(arguments)
+    folder = Path(arguments.out) if arguments.out else default_folder(document.scenarios)
+    return create(document, folder, library(arguments))
 
 
 def _document(arguments: argparse.Namespace) -> RunDocument:
-    for name in ("trials", "jobs"):
-        if getattr(arguments, name) < 1:
-            raise UsageError(f"--{name} is too small", seen=getattr(arguments, name), expected="at least 1")
     where = library(arguments)
     ids = select(where, arguments.ids, domain=arguments.domain, tags=arguments.tag, suite=arguments.suite)
     agents = tuple(arguments.agent) or ("oracle",)
     for agent in agents:
         for identifier in ids:
             check_agent(agent, where.scenario(identifier).scenario)
+    _check_task(arguments.task, [where.scenario(identifier).scenario for identifier in ids])
+    _check_folders(arguments)
     return RunDocument(
         scenarios=tuple(ids),
-        agents=agents,
+        agents=tuple(dict.fromkeys(agents)),
         trials=arguments.trials,
         seed=arguments.seed,
         clock=_clock(arguments.clock),
@@ -103,19 +126,39 @@ def _document(arguments: argparse.Namespace) -> RunDocument:
     )
 
 
+def _check_task(answers: list[str], scenarios: list[Scenario]) -> None:
+    for answer in answers:
+        for scenario in scenarios:
+            if answer not in scenario.task.answers:
+                asked = ", ".join(scenario.task.answers)
+                raise UsageError(f"{scenario.id} does not ask for --task", seen=answer, expected=f"one of {asked}")
+
+
+def _check_folders(arguments: argparse.Namespace) -> None:
+    for option, place in [("--agent-dir", place) for place in arguments.agent_dir]:
+        if not Path(place).is_dir():
+            raise UsageError(f"{option}: no such folder", seen=place, expected="an existing folder")
+    if arguments.kubeconfig and not Path(arguments.kubeconfig).is_file():
+        raise UsageError("--kubeconfig: no such file", seen=arguments.kubeconfig, expected="a kubeconfig file")
+    if arguments.environment != "embedded":
+        seen = arguments.environment
+        raise UsageError("this environment is not available in this version", seen=seen, expected="embedded")
+
+
 def _clock(text: str) -> str:
     mode, _, number = text.partition(":")
     with contextlib.suppress(ValueError):
         if mode in ("auto", "live") and not number:
             return text
-        if mode in ("scaled", "stepped") and float(number) > 0:
+        if mode == "stepped" and not number:
+            return text
+        if mode in ("scaled", "stepped") and 0 < float(number) < math.inf:
             return text
     raise UsageError("unknown clock", seen=text, expected="auto, live, scaled:N or stepped:S")
 
 
-async def _perform(todo: Run, arguments: argparse.Namespace) -> list[tuple[str, int]]:
-    """Run what has no result yet; returns a line and an exit code for every trial that could not be run."""
-    jobs = todo.jobs(str(Path.cwd()))
+async def _perform(jobs: list[Job], arguments: argparse.Namespace) -> list[tuple[str, int]]:
+    """Run the jobs; returns a line and an exit code for every trial that could not be run, and for a wrong request."""
     progress = Progress(len(jobs), json_lines=arguments.json)
     errors = []
     async with contextlib.aclosing(run_jobs(jobs, arguments.jobs, progress)) as outcomes:
@@ -127,4 +170,7 @@ async def _perform(todo: Run, arguments: argparse.Namespace) -> list[tuple[str, 
                 result = outcome.result
                 why = f" ({result['cause']}: {result['detail']})" if result["cause"] != "checks" else ""
                 progress.finished(f"{outcome.job.label}: {result['outcome'].upper()}{why}")
+                if rule(result["cause"]).aborts:
+                    errors.append((f"{outcome.job.label}: {result['cause']}: {result['detail']}", 2))
+                    break
     return errors

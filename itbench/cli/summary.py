@@ -20,7 +20,7 @@ def announce(todo: Run, trials: int, arguments: argparse.Namespace) -> None:
 
 def summarize(todo: Run, errors: list[tuple[str, int]], arguments: argparse.Namespace) -> int:
     """Print the summary, write the report, and give the exit code."""
-    results = [folder.read_result() for folder in todo.folder.trials()]
+    results = [folder.read_result() for folder in todo.folder.trials() if folder.finished]
     report = _report(todo)
     if arguments.json:
         counts = {name: sum(result.outcome == name for result in results) for name in ("pass", "fail", "invalid")}

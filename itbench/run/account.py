@@ -143,16 +143,15 @@ class AccountDriver:
         """Names and journal of the staged account, None once an agent has it; bill and history are made from the seed."""
         if not self.front.staging:
             return None
-        return {"names": self.names, "journal": self.front.saved_journal()}
+        return {"names": self.names, "journal": self.front.saved_journal(), "inventory": self.first}
 
     async def restore(self, data: Any) -> None:
         """The account from its journal: same order, same times, same identifiers."""
         self.names = dict(data["names"])
         await self.start()
         await self.front.replay(data["journal"])
-        reason = await self.baseline()
-        if reason:
-            raise ValueError(reason)
+        self.inventory = self.first = data["inventory"]
+        self._remember()
 
     async def close(self) -> None:
         """End front and account."""
@@ -177,10 +176,14 @@ class AccountDriver:
         missing = [name for name, identity in self.names.items() if _tracked(identity) and identity not in text]
         if missing:
             return "not in the account: " + ", ".join(sorted(missing))
+        self._remember()
+        return ""
+
+    def _remember(self) -> None:
+        """What is made from estate and inventory alone: CloudTrail's memory, the bill."""
         self.front.history = history(self.estate, self.names, self.start_s) if self.estate.account else []
         if self._billed:
             self._write_bill()
-        return ""
 
     def _write_bill(self) -> None:
         book = pricebook()

@@ -107,7 +107,7 @@ def hand_maker(job: Job, found: Found, base: Path, library: Library) -> Callable
             workspace=session.plan.workspace,
             wall_s=job.timeout_s or WALL_S,
             isolation=job.isolation,
-            hidden=hidden_folders(library, base),
+            hidden=hidden_folders(library, base, Path(job.cwd or ".")),
             agent_dirs=tuple(Path(folder) for folder in job.agent_dirs),
             ports=session.ports,
             repairs=tuple(script(repair, scenario, session.values) for repair in scenario.repairs),
@@ -117,14 +117,18 @@ def hand_maker(job: Job, found: Found, base: Path, library: Library) -> Callable
     return make
 
 
-def hidden_folders(library: Library, base: Path) -> tuple[Path, ...]:
-    """What no foreign agent may read: the library's parts, checkpoints, and the trial's own private files and results."""
+def hidden_folders(library: Library, base: Path, cwd: Path) -> tuple[Path, ...]:
+    """What no foreign agent may read: the library's parts, checkpoints, the trial's own private files and results, and other
+    trials: those of the same run and the runs in the folder where the command was typed."""
     parts = [
         root / part
         for root in library.roots
         for part in ("scenarios", "playbooks", "metrics", "suites", "tests", "runs")
     ]
-    return (*(path for path in parts if path.exists()), cache_home(), base)
+    parts.append(cwd / "runs")
+    run = base.parents[3] if len(base.parents) > 3 else base
+    trials = (run,) if (run / "run.yaml").is_file() else ()
+    return (*(path for path in parts if path.exists()), cache_home(), base, *trials)
 
 
 def make_agent(job: Job) -> Agent:

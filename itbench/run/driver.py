@@ -108,7 +108,7 @@ class Driver(Protocol):
         """World seconds of moments that the driver knows: `fault`, `symptom`."""
 
     def save(self) -> Any:
-        """The estate as plain data, or None when this kind of estate cannot be saved."""
+        """The estate as plain data, staged or after the agent's end; None when it cannot be saved at this moment."""
 
     async def restore(self, data: Any) -> None:
         """Bring up a saved estate instead of `start` and `stage`."""

@@ -1,8 +1,11 @@
 """The files of a run and its trials: written atomically, canonical where equal trials must give equal bytes."""
 
+import contextlib
+import fcntl
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,35 @@ def write_atomic(path: Path, data: bytes) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, patience_s: float = 0.0) -> Iterator[None]:
+    """Work on a folder that nobody else works on; the lock ends with the process, however it ends.
+
+    Args:
+        folder: exists.
+        patience_s: wall seconds to wait for another process to end.
+
+    Raises:
+        UsageError: another process works on it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        end = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= end:
+                    raise UsageError(
+                        "another process works on this folder", seen=str(folder), hint="wait for it, or end it"
+                    ) from error
+                time.sleep(0.1)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def slug(text: str) -> str:
@@ -69,6 +101,15 @@ class TrialFolder:
     def write_result(self, result: Result) -> None:
         """`result.json`, last of all files."""
         write_atomic(self.result_file, canonical(result.model_dump(mode="json", by_alias=True)))
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is a result that can be read."""
+        try:
+            self.read_result()
+        except UsageError:
+            return False
+        return True
 
     def read_result(self) -> Result:
         """The result of a finished trial; raises UsageError when there is none."""

@@ -1,7 +1,7 @@
 """Hand-over: what the agent is told and what it may do, bound to one trial; keeps the trajectory of its calls."""
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,12 @@ TEXT_LIMIT = 4000
 
 
 @dataclass
-class Session:
-    """One agent at work on one trial."""
+class Trace:
+    """What one agent was told and did; plain enough to outlive the process of its trial."""
 
-    plan: Plan
-    task: Task
-    toolbox: Toolbox
-    context: ToolContext
-    ports: tuple[int, ...]
+    trial: str
+    page: str
     calls: list[CallRecord] = field(default_factory=list)
-    values: dict[str, str] = field(default_factory=dict)
-    """What `{name.field}` stands for in this trial."""
 
     @property
     def actions(self) -> list[Action]:
@@ -43,9 +38,32 @@ class Session:
             for call in self.calls
         ]
 
-    def write_trajectory(self, file: Path, result: Result) -> None:
-        """The ATIF document of this session."""
+    def save(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"trial": self.trial, "page": self.page, "calls": [asdict(call) for call in self.calls]}
+
+    @classmethod
+    def load(cls, data: dict[str, Any]) -> "Trace":
+        """The inverse of `save`."""
+        return cls(data["trial"], data["page"], [CallRecord(**call) for call in data["calls"]])
+
+    def write(self, file: Path, result: Result) -> None:
+        """Its ATIF document."""
         write_atomic(file, canonical(dump(Trajectory.model_validate(trajectory(self, result)))))
+
+
+@dataclass
+class Session:
+    """One agent at work on one trial."""
+
+    plan: Plan
+    task: Task
+    toolbox: Toolbox
+    context: ToolContext
+    ports: tuple[int, ...]
+    trace: Trace
+    values: dict[str, str] = field(default_factory=dict)
+    """What `{name.field}` stands for in this trial."""
 
     async def close(self) -> None:
         """Remove what tools left in the trial's scratch folder."""
@@ -86,13 +104,13 @@ async def open_session(plan: Plan, driver: Driver, answers: tuple[str, ...]) -> 
         limits=limits,
         answer_schema=submission_schema(wanted, scenario.task.answer_schema or None),
     )
-    return Session(plan, task, box, context, driver.ports, calls, values)
+    return Session(plan, task, box, context, driver.ports, Trace(task.trial, task.page, calls), values)
 
 
-def trajectory(session: Session, result: Result) -> dict[str, Any]:
+def trajectory(trace: Trace, result: Result) -> dict[str, Any]:
     """ATIF v1.8: the page as the user's message, then one step per tool call. Times are the estate's own."""
-    steps: list[dict[str, Any]] = [{"step_id": 1, "source": "user", "message": session.task.page}]
-    for number, call in enumerate(session.calls, start=2):
+    steps: list[dict[str, Any]] = [{"step_id": 1, "source": "user", "message": trace.page}]
+    for number, call in enumerate(trace.calls, start=2):
         identifier = f"call-{call.seq}"
         steps.append(
             {
@@ -106,7 +124,7 @@ def trajectory(session: Session, result: Result) -> dict[str, Any]:
         )
     return {
         "schema_version": "ATIF-v1.8",
-        "session_id": session.task.trial,
+        "session_id": trace.trial,
         "agent": {"name": result.agent, "version": __version__},
         "steps": steps,
         "final_metrics": {"total_steps": len(steps)},

@@ -1,7 +1,8 @@
 """A trial as a state machine: State x Event -> State and the actions to perform. No I/O; `itbench.run.trial` performs.
 
     new -> staging -> baseline -> injecting -> symptom -> hand_over -> agent -> settling -> challenging -> grading -> done
-              (a checkpoint leads from new straight to hand_over)
+              (a checkpoint leads from new straight to hand_over; what an attempt that died after the agent's end left behind
+              leads to settling or challenging)
 
 A failure leads through the cause table: retried from the start while attempts are left, else recorded as that cause says.
 """
@@ -33,6 +34,8 @@ class Event(StrEnum):
 
     STARTED = "started"
     RESTORED = "restored"
+    RESUMED_SUBMITTED = "resumed_submitted"
+    RESUMED_SETTLED = "resumed_settled"
     GATE_REACHED = "gate_reached"
     BASELINE_GREEN = "baseline_green"
     INJECTED = "injected"
@@ -65,6 +68,8 @@ class Action(StrEnum):
 TABLE: dict[tuple[State, Event], tuple[State, tuple[Action, ...]]] = {
     (State.NEW, Event.STARTED): (State.STAGING, (Action.STAGE,)),
     (State.NEW, Event.RESTORED): (State.HAND_OVER, (Action.HAND_OVER,)),
+    (State.NEW, Event.RESUMED_SUBMITTED): (State.SETTLING, (Action.SETTLE,)),
+    (State.NEW, Event.RESUMED_SETTLED): (State.CHALLENGING, (Action.CHALLENGE,)),
     (State.STAGING, Event.GATE_REACHED): (State.BASELINE, (Action.PROBE_BASELINE,)),
     (State.BASELINE, Event.BASELINE_GREEN): (State.INJECTING, (Action.OPEN_GATE,)),
     (State.INJECTING, Event.INJECTED): (State.SYMPTOM, (Action.PROBE_SYMPTOM,)),
@@ -76,6 +81,10 @@ TABLE: dict[tuple[State, Event], tuple[State, tuple[Action, ...]]] = {
     (State.GRADING, Event.GRADED): (State.DONE, (Action.RECORD,)),
 }
 """The only ways forward; FAILED is possible in every state but DONE."""
+
+
+AGENT_ENDED = (Event.SUBMITTED, Event.RESUMED_SUBMITTED, Event.RESUMED_SETTLED)
+"""Events that tell how the agent ended."""
 
 
 class WrongEvent(Exception):
@@ -98,7 +107,7 @@ def advance(trial: Trial, event: Event, *, cause: str = "checks", detail: str = 
     Args:
         trial: the state before.
         event: what happened.
-        cause: with SUBMITTED: how the agent ended; with FAILED: the row of the cause table.
+        cause: with SUBMITTED and after a resumption: how the agent ended; with FAILED: the row of the cause table.
         detail: one line for people.
 
     Raises:
@@ -109,7 +118,7 @@ def advance(trial: Trial, event: Event, *, cause: str = "checks", detail: str = 
     if (trial.state, event) not in TABLE:
         raise WrongEvent(f"{event} in state {trial.state}")
     state, actions = TABLE[trial.state, event]
-    if event is Event.SUBMITTED:
+    if event in AGENT_ENDED:
         trial = replace(trial, cause=cause, detail=detail)
     return replace(trial, state=state), actions
 

@@ -45,10 +45,15 @@ class _Lines:
 async def _relay(stream: asyncio.StreamReader, job: Job, progress: Progress) -> dict[str, Any]:
     """Hand progress on; the last record that carries a result or an error ends the job."""
     kept = _Lines()
-    while line := await stream.readline():
+    while True:
         try:
-            record = json.loads(line)
-        except ValueError:
+            line = await stream.readline()
+            record = json.loads(line) if line else None
+        except ValueError:  # no JSON, or a line longer than any record
+            continue
+        if record is None:
+            break
+        if not isinstance(record, dict):
             continue
         if "result" in record or "error" in record:
             kept.last = record
@@ -79,12 +84,26 @@ async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Ou
         await process.wait()
     finally:
         await _end(process)
-        noise = (await errors).decode(errors="replace")
-    if "result" in last:
+        noise = await _noise(errors)
+    if isinstance(last.get("result"), dict):
         return Outcome(job, last["result"])
-    code = int(last.get("exit", 3))
-    text = last.get("error") or f"the worker ended with exit code {process.returncode}: {noise.strip()[-500:]}"
-    return Outcome(job, None, text, code, last.get("trace", noise))
+    text = last.get("error") or _ended(process.returncode, noise)
+    return Outcome(job, None, str(text), int(last.get("exit", 3)), last.get("trace", noise))
+
+
+async def _noise(errors: "asyncio.Task[bytes]") -> str:
+    """What the worker wrote to standard error; what still holds the pipe after the worker's end is not waited for."""
+    try:
+        return (await asyncio.wait_for(errors, GRACE_S)).decode(errors="replace")
+    except TimeoutError:
+        return ""
+
+
+def _ended(code: int | None, noise: str) -> str:
+    """One line on a worker that left neither result nor error."""
+    how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+    lines = noise.strip().splitlines()
+    return f"the worker {how}" + (f": {lines[-1][:300]}" if lines else "") + "; go on with --resume"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

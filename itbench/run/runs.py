@@ -33,7 +33,7 @@ class Run:
             for agent in document.agents:
                 for trial in range(1, document.trials + 1):
                     folder = self.folder.trial(scenario, agent, trial)
-                    if not folder.result_file.is_file():
+                    if not folder.finished:
                         found.append(self._job(scenario, agent, trial, str(folder.path.resolve()), cwd))
         return found
 
@@ -71,16 +71,22 @@ def create(document: RunDocument, folder: Path, library: Library) -> Run:
     """Make the folder of a new run, with `run.yaml` and `lock.json`.
 
     Raises:
-        UsageError: the folder holds something already.
+        UsageError: the folder holds something already, or cannot be made.
     """
-    if folder.exists() and any(folder.iterdir()):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        used = any(folder.iterdir())
+    except OSError as error:
+        raise UsageError(
+            "cannot make the run's folder", seen=str(folder), expected="a writable place", hint=str(error)
+        ) from error
+    if used:
         raise UsageError(
             "the folder is not empty",
             seen=str(folder),
             expected="a new folder",
             hint="go on with --resume, or choose another --out",
         )
-    folder.mkdir(parents=True, exist_ok=True)
     import yaml
 
     write_atomic(

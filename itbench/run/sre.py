@@ -92,11 +92,11 @@ class SreDriver:
     async def restore(self, data: Any) -> None:
         """A staged estate from its checkpoint."""
         await self.environment.restore(data["environment"])
-        self._red = data["red"]
+        self._red, self._handed_over = data["red"], data["handed_over"]
 
     def save(self) -> Any:
         """The estate as plain data."""
-        return {"environment": self.environment.save(), "red": self._red}
+        return {"environment": self.environment.save(), "red": self._red, "handed_over": self._handed_over}
 
     async def close(self) -> None:
         """End everything."""

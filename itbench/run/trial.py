@@ -6,21 +6,22 @@ Called by the worker process of a trial, by `prove` and by `up`.
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from itbench.agents.base import Agent, HandOver, Outcome
-from itbench.core import codec
-from itbench.core.causes import Cause
+from itbench.core.causes import Cause, rule
 from itbench.core.documents.result import Evidence, Result, Snapshot
+from itbench.core.documents.task import Submission
 from itbench.core.errors import EnvironmentFault, ItbenchError, ScenarioDefect
 from itbench.evaluate.grade import grade
 from itbench.run.checkpoints import Checkpoint
 from itbench.run.driver import Driver, Plan
 from itbench.run.files import TrialFolder, canonical, write_atomic
-from itbench.run.handover import Session, open_session
+from itbench.run.handover import Session, Trace, open_session
 from itbench.run.machine import Action, Event, State, Trial, advance
+from itbench.run.phases import Places
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -71,27 +72,37 @@ class TrialRunner:
     ) -> None:
         self.plan, self.make_driver, self.agent, self.make_hand = plan, make_driver, agent, make_hand
         self.folder, self.checkpoint, self.answers, self.progress = folder, checkpoint, answers, progress
+        self.places = Places(folder.path if folder is not None else None, plan.private, plan.workspace)
         self.trial, self.kept, self.end = Trial(), Kept(), Outcome()
+        self.trace: Trace | None = None
         self.driver: Driver | None = None
         self.session: Session | None = None
         self.evidence: Evidence | None = None
         self.result: Result | None = None
-        self._records: dict[str, Any] = {}
 
     async def run(self) -> Result:
-        """Run to the end, whatever happens, and leave nothing behind."""
+        """Run to the end, whatever happens, and leave nothing behind; go on where an earlier process of this trial died."""
+        phase = self.places.last()
+        if phase is None:
+            self.places.put_aside(Cause.RUNNER_CRASH)
+        else:
+            self.places.clean(phases=True)
         try:
             while self.trial.state is State.NEW:
-                await self._attempt()
+                await self._attempt(phase)
+                phase = None
         finally:
             await self._close()
+            self.places.clean(phases=self.result is None)
         assert self.result is not None
         return self.result
 
-    async def _attempt(self) -> None:
+    async def _attempt(self, phase: tuple[str, Any] | None) -> None:
         try:
             self.driver = self.make_driver()
-            if not await self._restored():
+            if phase is not None:
+                await self._resume(*phase)
+            elif not await self._restored():
                 await self.driver.start()
                 await self._happen(Event.STARTED)
         except EnvironmentFault as fault:
@@ -102,6 +113,8 @@ class TrialRunner:
             await self._fail(Cause.UNKNOWN, str(error))
         except Exception as error:
             self._keep_trace()
+            if self.trial.state is State.DONE:  # the files of a finished trial cannot be written
+                raise
             await self._fail(Cause.UNKNOWN, f"{type(error).__name__}: {error}")
 
     async def _restored(self) -> bool:
@@ -111,15 +124,29 @@ class TrialRunner:
         assert self.driver is not None
         try:
             await self.driver.restore(data["driver"])
-        except (KeyError, ValueError, TypeError) as error:
+            self.kept = Kept.load(data["kept"])
+        except ItbenchError:
+            raise
+        except Exception as error:
             assert self.checkpoint is not None
             self.checkpoint.drop()
-            raise EnvironmentFault(
-                "cannot restore the checkpoint", cause=Cause.CHECKPOINT_CORRUPT, seen=str(error)
-            ) from error
-        self.kept = Kept.load(data["kept"])
+            raise _unusable("checkpoint", error) from error
         await self._happen(Event.RESTORED)
         return True
+
+    async def _resume(self, phase: str, data: Any) -> None:
+        """Go on from the last phase that an earlier process kept."""
+        assert self.driver is not None
+        try:
+            await self.driver.restore(data["driver"])
+            self.kept, self.trace, self.end = Kept.load(data["kept"]), Trace.load(data["trace"]), _load_end(data["end"])
+            self.trial = replace(self.trial, retries=tuple(data["retries"]))
+        except ItbenchError:
+            raise
+        except Exception as error:
+            raise _unusable("phase", error) from error
+        event = Event.RESUMED_SETTLED if phase == "settled" else Event.RESUMED_SUBMITTED
+        await self._happen(event, cause=self.end.cause, detail=self.end.detail)
 
     async def _happen(self, event: Event, *, cause: str = "checks", detail: str = "") -> None:
         self.trial, actions = advance(self.trial, event, cause=cause, detail=detail)
@@ -191,6 +218,7 @@ class TrialRunner:
         self._note("hand_over")
         self.kept.snapshots["hand_over"] = self.driver.snapshot()
         self.session = await open_session(self.plan, self.driver, self.answers)
+        self.trace = self.session.trace
         await self._happen(Event.HANDED_OVER)
 
     async def _run_agent(self) -> None:
@@ -218,7 +246,7 @@ class TrialRunner:
         await self._happen(Event.CHALLENGED)
 
     async def _grade(self) -> None:
-        assert self.driver is not None and self.session is not None
+        assert self.driver is not None and self.trace is not None
         records = await self.driver.records()
         self.evidence = Evidence(
             scenario=self.plan.scenario.id,
@@ -227,7 +255,7 @@ class TrialRunner:
             times=self.kept.times,
             snapshots=self.kept.snapshots,
             journeys=records.journeys,
-            actions=self.session.actions,
+            actions=self.trace.actions,
             writes=records.writes,
             submission=self._submission(),
             cause=self.end.cause,
@@ -245,16 +273,30 @@ class TrialRunner:
             cause=self.trial.cause,
         )
         self.evidence = evidence
-        self.result = make_result(self.plan, evidence, self.trial, (self.agent.name, self.end.isolation), self.answers)
+        result = self._graded(evidence)
         if self.folder is not None:
             self.folder.write_evidence(evidence)
-            if self.session is not None:
-                self.session.write_trajectory(self.folder.path / "trajectory.json", self.result)
-            self.folder.write_result(self.result)
+            if self.trace is not None:
+                self.trace.write(self.folder.path / "trajectory.json", result)
+            self.folder.write_result(result)
+        self.result = result
+
+    def _graded(self, evidence: Evidence) -> Result:
+        who = (self.agent.name, self.end.isolation)
+        try:
+            return make_result(self.plan, evidence, self.trial, who, self.answers)
+        except Exception as error:
+            self._keep_trace()
+            if rule(self.trial.cause).outcome != "invalid":
+                text = f"grading failed: {type(error).__name__}: {error}"
+                self.trial = replace(self.trial, cause=str(Cause.EVALUATOR_ERROR), detail=text)
+            ungraded = evidence.model_copy(update={"cause": str(Cause.EVALUATOR_ERROR)})
+            return make_result(self.plan, ungraded, self.trial, who, self.answers)
 
     async def _restart(self) -> None:
         await self._close()
-        self.kept, self.end = Kept(), Outcome()
+        self.places.put_aside(self.trial.retries[-1])
+        self.kept, self.end, self.trace, self.evidence = Kept(), Outcome(), None, None
 
     def _submission(self) -> dict[str, Any] | None:
         given = self.end.submission
@@ -266,10 +308,11 @@ class TrialRunner:
 
     def _keep_phase(self, name: str) -> None:
         """From submit on, a crashed trial goes on from here."""
-        if self.folder is None or self.driver is None or (data := self.driver.save()) is None:
+        if self.folder is None or self.driver is None or self.trace is None or (data := self.driver.save()) is None:
             return
-        saved = {"driver": data, "kept": self.kept.save(), "submission": self._submission(), "cause": self.end.cause}
-        write_atomic(self.folder.path / "private" / f"{name}.phase", codec.dumps(saved))
+        end = (self.end.cause, self.end.detail, self.end.isolation, self._submission())
+        kept = {"kept": self.kept.save(), "trace": self.trace.save(), "retries": list(self.trial.retries)}
+        self.places.keep(name, kept | {"driver": data, "end": end})
 
     _PERFORM: dict[Action, Callable[["TrialRunner"], Awaitable[None]]] = {  # noqa: RUF012 - a constant table
         Action.STAGE: _stage,
@@ -285,6 +328,16 @@ class TrialRunner:
         Action.RECORD: _record,
         Action.RESTART: _restart,
     }
+
+
+def _unusable(what: str, error: Exception) -> EnvironmentFault:
+    seen = f"{type(error).__name__}: {error}"
+    return EnvironmentFault(f"cannot restore the {what}", cause=Cause.CHECKPOINT_CORRUPT, seen=seen)
+
+
+def _load_end(data: Sequence[Any]) -> Outcome:
+    cause, detail, isolation, given = data
+    return Outcome(None if given is None else Submission.model_validate(given), cause, detail, isolation)
 
 
 def make_result(

@@ -101,13 +101,13 @@ def _excerpts(evidence: Evidence) -> list[tuple[str, str]]:
 
 def run_view(folder: RunFolder) -> RunView:
     """A run as its report shows it; trials whose files are damaged are left out."""
-    trials = []
+    trials, results = [], []
     for trial in folder.trials():
         try:
+            results.append(trial.read_result())
             trials.append(trial_view(trial))
         except ItbenchError:
             continue
-    results = [trial.read_result() for trial in folder.trials()]
     return RunView(
         title=f"itbench run {folder.path.name}", trials=trials, headline=_headline(results), facts=_facts(folder)
     )

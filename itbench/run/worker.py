@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from itbench.core.errors import ItbenchError
+from itbench.run.files import locked
 from itbench.run.jobs import Job
 
 PR_SET_PDEATHSIG = 1
+PATIENCE_S = 30.0
+"""Wall seconds that the worker of a resumed trial waits for the one before it to be gone."""
 
 
 def emit(record: dict[str, Any]) -> None:
@@ -64,7 +67,9 @@ def main() -> int:
     try:
         import uvloop
 
-        emit({"result": uvloop.run(perform(job, base))})
+        base.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(base, PATIENCE_S):
+            emit({"result": uvloop.run(perform(job, base))})
         return 0
     except ItbenchError as error:
         emit({"error": str(error), "exit": error.exit_code})

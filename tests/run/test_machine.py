@@ -31,10 +31,10 @@ def test_the_undisturbed_life_of_a_trial_ends_recorded_once():
     assert done.count(Action.RECORD) == 1 and done[-1] is Action.RECORD
 
 
-def test_every_state_but_the_last_has_exactly_one_way_forward_besides_the_checkpoint():
+def test_every_state_but_the_last_has_exactly_one_way_forward_besides_checkpoint_and_resumption():
     ways = {state: [event for source, event in TABLE if source is state] for state in State}
     assert ways.pop(State.DONE) == []
-    assert ways.pop(State.NEW) == [Event.STARTED, Event.RESTORED]
+    assert ways.pop(State.NEW) == [Event.STARTED, Event.RESTORED, Event.RESUMED_SUBMITTED, Event.RESUMED_SETTLED]
     assert all(len(events) == 1 for events in ways.values())
 
 
