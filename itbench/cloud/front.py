@@ -167,13 +167,12 @@ class Front:
             parts.region,
         )
         answer = await self.process.ask({"op": "http", **asdict(entry)})
+        self.journal.append(entry)  # reads too: some of them draw identifiers
         if "refused" in answer:
             code, message = answer["refused"]
             return self._record(parts, identity, self._refused(parts, 400, code, message), code)
         if answer["status"] >= 500 or "html" in answer["type"]:
             return self._gap(parts, identity)
-        if not parts.reads and answer["status"] < 400:
-            self.journal.append(entry)
         headers = answer.get("headers", {}) | {"Content-Type": answer["type"] or "text/xml"}
         return self._record(
             parts, identity, web.Response(status=answer["status"], body=answer["body"], headers=headers)

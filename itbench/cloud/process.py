@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import struct
 import sys
 from typing import Any
@@ -32,6 +33,7 @@ class AccountProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
         )
         await self.ask({"op": "start", "seed": self.seed})
 

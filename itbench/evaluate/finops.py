@@ -1,7 +1,8 @@
 """Checks and metrics of FinOps rows: `savings` with its guards, `no-change`, `report`, `answer`. Pure, over facts of the account.
 
 Facts come from the account driver: `bill` (nano-dollars of doing nothing, of the end, of the reference), `plan` (what each
-volume of the estate is), `changes` (what differs between hand-over and end), `replay` (the hidden future), `causes` (planted in a bill).
+volume of the estate is), `changes` (what differs between hand-over and end), `replay` (the hidden future), `causes` (planted
+in a bill).
 Formulas: docs/finops.md.
 """
 
