@@ -1,4 +1,5 @@
-"""Checks of compliance rows on an account: `exposure` (closed is what must be), `flows` (what must work does), `kept`, `untouched`.
+"""Checks of compliance rows on an account: `exposure` (closed is what must be), `flows` (what must work does), `kept`,
+`untouched`.
 
 Pure over the inventories that the account driver collected; the reachability code is that of `itbench.policy`.
 """

@@ -4,6 +4,7 @@ import itbench.evaluate.ciso
 import itbench.evaluate.diagnosis
 import itbench.evaluate.estate
 import itbench.evaluate.finops
+import itbench.evaluate.policies
 import itbench.evaluate.slo  # noqa: F401 - registers its checks
 from itbench.core.causes import rule
 from itbench.core.documents.result import CheckResult, Evidence, Outcome
