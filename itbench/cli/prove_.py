@@ -4,6 +4,7 @@ decoy fail by the check it names, does revert restore? Exit code 1 when a claim 
 examples:
   itbench prove sre-12
   itbench prove all --seeds 0 -j 2
+  itbench prove sre-12 --claim revert --claim "decoy 4"
   itbench prove --domain finops --json
 """
 
@@ -17,7 +18,7 @@ from itbench.cli.progress import Progress
 from itbench.core.errors import UsageError
 from itbench.run.jobs import Job
 from itbench.run.pool import run_job, run_jobs
-from itbench.run.prove import Claim, Shown, claims, judge
+from itbench.run.prove import Claim, Shown, claims, judge, narrowed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", nargs="*", help="scenario ids, or `all`")
     parser.add_argument("--domain", default="", help="only this domain")
     parser.add_argument("--seeds", default="0", metavar="N,…", help="seeds of the estate, by commas (default 0)")
+    parser.add_argument(
+        "--claim", action="append", default=[], metavar="TEXT", help="only claims that contain this text (repeatable)"
+    )
     parser.add_argument("--fresh", action="store_true", help="stage anew instead of using checkpoints")
     parser.add_argument("--failed", action="store_true", help="print only what does not hold")
     parser.add_argument("-j", "--jobs", type=int, default=2, metavar="N", help="trials at once")
@@ -42,11 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "--seeds is not a list of numbers", seen=arguments.seeds, expected="for example 0,1,2"
         ) from None
-    todo = [
+    every = [
         claims(where.scenario(identifier).scenario, seed, tuple(arguments.library), fresh=arguments.fresh)
         for identifier in ids
         for seed in seeds
     ]
+    todo = [group for group in (narrowed(group, arguments.claim) for group in every) if group]
+    if not todo:
+        raise UsageError("no claim contains --claim", seen=arguments.claim, expected="for example revert, or repair 1")
     start = time.monotonic()
     shown = asyncio.run(_show(todo, arguments))
     bad = [item for item in shown if not item.held]

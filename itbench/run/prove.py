@@ -1,6 +1,7 @@
 """Does a scenario hold what it promises? Baseline silent, symptom there, nop fails, repairs pass, decoys fail by the check they
 name, revert restores. Every line is a trial of its own from the same staged estate. Called by `itbench prove`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,11 @@ def claims(scenario: Scenario, seed: int, library: tuple[str, ...], *, fresh: bo
     return found
 
 
+def narrowed(found: list[Claim], texts: Sequence[str]) -> list[Claim]:
+    """Only the claims that contain one of the texts (all of them when there is none); may be empty."""
+    return [claim for claim in found if not texts or any(text.lower() in claim.what.lower() for text in texts)]
+
+
 def judge(claim: Claim, outcome: Outcome) -> Shown:
     """Whether a claim held, and what was seen in one line."""
     result = outcome.result
@@ -57,7 +63,9 @@ def judge(claim: Claim, outcome: Outcome) -> Shown:
     failed = sorted({check["kind"] for check in wrong})
     caught = {*failed, *(check["name"] for check in wrong)}
     seen = result["outcome"] + (f" by {', '.join(failed)}" if failed else "")
-    if result["outcome"] == "invalid" or result["cause"] not in ("checks", "no_submission"):
+    if claim.job.kind == "revert" and result["detail"]:
+        seen += f" ({result['detail']})"
+    elif result["outcome"] == "invalid" or result["cause"] not in ("checks", "no_submission"):
         seen += f" ({result['cause']}: {result['detail']})"
     held = result["outcome"] == claim.outcome and (not claim.caught_by or claim.caught_by in caught)
     return Shown(claim, held, seen)
