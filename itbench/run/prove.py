@@ -30,6 +30,10 @@ class Shown:
     seen: str
 
 
+CAUSES = ("checks", "no_submission")
+"""Why a trial of a proof may have ended: a script whose step failed shows nothing about the steps after it."""
+
+
 def claims(scenario: Scenario, seed: int, library: tuple[str, ...], *, fresh: bool = False) -> list[Claim]:
     """All claims of one scenario and seed. The first stages the estate (and so shows baseline and symptom)."""
 
@@ -63,9 +67,10 @@ def judge(claim: Claim, outcome: Outcome) -> Shown:
     failed = sorted({check["kind"] for check in wrong})
     caught = {*failed, *(check["name"] for check in wrong)}
     seen = result["outcome"] + (f" by {', '.join(failed)}" if failed else "")
+    sound = result["outcome"] != "invalid" and result["cause"] in CAUSES
     if claim.job.kind == "revert" and result["detail"]:
         seen += f" ({result['detail']})"
-    elif result["outcome"] == "invalid" or result["cause"] not in ("checks", "no_submission"):
+    elif not sound:
         seen += f" ({result['cause']}: {result['detail']})"
-    held = result["outcome"] == claim.outcome and (not claim.caught_by or claim.caught_by in caught)
+    held = sound and result["outcome"] == claim.outcome and (not claim.caught_by or claim.caught_by in caught)
     return Shown(claim, held, seen)

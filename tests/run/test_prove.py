@@ -43,6 +43,7 @@ def test_claims_can_be_narrowed_by_their_text() -> None:
         (result("fail", "slo", "alerts"), True),
         (result("fail", "alerts"), False),
         (result("pass"), False),
+        (result("fail", "slo", cause="agent_crash", detail="step 1 failed"), False),
         (result("invalid", "slo", cause="unknown", detail="why"), False),
         (None, False),
     ],
