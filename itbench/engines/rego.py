@@ -42,6 +42,10 @@ class Rego:
         self._text, self._rule, self._child = text, rule, child
         self._late = 0
 
+    def variant(self, text: str) -> "Rego":
+        """Another policy in the same child process (mutation tests)."""
+        return Rego(text, self._rule, self._child)
+
     def evaluate(self, given: Any) -> Evaluation:
         """The value of the rule for one input; never raises for what the policy does."""
         if self._late >= MAX_TIMEOUTS:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from itbench.core.documents.scenario import RootCause
-from itbench.evaluate import diagnosis, finops, metrics
+from itbench.evaluate import diagnosis, finops, metrics, policies
 
 
 def diagnosis_score(predicted: list[tuple[str, str]], truth: list[dict[str, Any]]) -> float:
@@ -28,4 +28,7 @@ IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "finops/claim_error": finops.claim_error,
     "finops/cause_match": finops.cause_match,
     "finops/impact_error": finops.impact_error,
+    "ciso/sensitivity": policies.sensitivity,
+    "ciso/specificity": policies.specificity,
+    "ciso/policy_compliance": policies.policy_compliance,
 }

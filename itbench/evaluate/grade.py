@@ -4,13 +4,13 @@ import itbench.evaluate.ciso
 import itbench.evaluate.diagnosis
 import itbench.evaluate.estate
 import itbench.evaluate.finops
-import itbench.evaluate.policies
 import itbench.evaluate.slo  # noqa: F401 - registers its checks
 from itbench.core.causes import rule
 from itbench.core.documents.result import CheckResult, Evidence, Outcome
 from itbench.core.documents.scenario import Scenario
 from itbench.evaluate.finops import account_metrics
 from itbench.evaluate.metrics import trial_metrics
+from itbench.evaluate.policies import policy_metrics
 from itbench.evaluate.registry import KINDS, Case, results
 from itbench.library.vocabulary import Vocabulary
 
@@ -44,7 +44,9 @@ def grade(scenario: Scenario, evidence: Evidence, answers: tuple[str, ...] = ())
         outcome = "pass" if evidence.submission is not None and by_answer and all(by_answer.values()) else "fail"
     else:
         outcome = "fail" if verdict.outcome == "fail" else "invalid"
-    metrics = trial_metrics(scenario, evidence, checks) | account_metrics(evidence) if verdict.grade else {}
+    metrics: dict[str, float | int | str | None] = {}
+    if verdict.grade:
+        metrics = trial_metrics(scenario, evidence, checks) | account_metrics(evidence) | policy_metrics(checks)
     return Graded(outcome=outcome, answers=by_answer, checks=checks, metrics=metrics)
 
 

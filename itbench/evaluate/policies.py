@@ -4,14 +4,17 @@ Pure over the matrix that `itbench.run.clusters` made in settling: what the deli
 what delivered script and policy said together of every cluster.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from itbench.core.documents.result import CheckResult
 from itbench.evaluate.diagnosis import submission
 from itbench.evaluate.registry import Case, Finding, Spec, check
 from itbench.policy.fixtures import truth
 
 Row = dict[str, Any]
+NAMES = {"detect": "sensitivity", "permit": "specificity", "exposure": "sensitivity", "flows": "specificity"}
+"""Check -> the metric that its score is."""
 
 
 class MatrixSpec(Spec):
@@ -40,6 +43,11 @@ def policy_compliance(states: list[str]) -> float | None:
     """Share of subjects that comply: satisfied / (satisfied + not_satisfied + accepted); None when nothing was assessed."""
     counted = [state for state in states if state in ("satisfied", "not_satisfied", "accepted")]
     return counted.count("satisfied") / len(counted) if counted else None
+
+
+def policy_metrics(checks: Iterable[CheckResult]) -> dict[str, float | int | str | None]:
+    """Sensitivity and specificity of a trial: of a policy on fixtures, or of what was closed and what went on working."""
+    return {NAMES[each.kind]: each.score for each in checks if each.kind in NAMES and each.score is not None}
 
 
 def _share(rows: list[Row]) -> float | None:

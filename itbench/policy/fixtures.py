@@ -157,6 +157,7 @@ def malformed() -> dict[str, Any]:
     return {
         "file-missing": None,
         "no-items": {"apiVersion": "v1", "kind": "List"},
+        "items-no-array": {"apiVersion": "v1", "kind": "List", "items": {}},
         "items-null": {"apiVersion": "v1", "kind": "List", "items": None},
         "error-saved": status,
         "item-without-specification": listing(pod),
