@@ -3,6 +3,7 @@
 The plan comes from the estate file, never from anything that an agent can change.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from itbench.cloud.estate import Estate
 from itbench.cloud.inventory import IDENTITY, Inventory
 from itbench.cloud.trail import DAYS, Event
 from itbench.core.clock import rfc3339
+from itbench.core.ids import digest
 
 Plan = dict[str, dict[str, Any]]
 
@@ -45,7 +47,10 @@ def history(estate: Estate, names: Mapping[str, str], now: float) -> list[Event]
         if volume.name in attached:
             events.append(Event(now - volume.age + 60, "terraform", "ec2", "AttachVolume", identity))
         if volume.detached is not None:
-            details = f'{{"volumeId": "{identity}", "device": "/dev/sdf", "from": "{volume.detached_from}"}}'
+            asked = {"volumeId": identity, "device": "/dev/sdf"}
+            if volume.detached_from:
+                asked["instanceId"] = "i-" + digest("gone", volume.detached_from, volume.name).hex()[:17]
+            details = json.dumps(asked)
             events.append(Event(now - volume.age + 60, "terraform", "ec2", "AttachVolume", identity))
             events.append(Event(now - volume.detached, "oncall", "ec2", "DetachVolume", identity, details))
     for snapshot in estate.snapshots:

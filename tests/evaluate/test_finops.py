@@ -105,6 +105,22 @@ def test_each_guard_fails_alone_when_what_it_guards_is_broken(guard, change):
     assert failed("savings", spoiled(**change)) == [guard]
 
 
+@pytest.mark.parametrize(
+    ("resource", "verb", "fine"),
+    [
+        ("ec2", "create-snapshot", True),
+        ("ec2", "allocate-address", False),
+        ("ec2", "modify-snapshot-attribute", False),
+        ("s3", "PUT", False),
+        ("rds", "create-db-instance", False),
+    ],
+)
+def test_what_the_inventory_does_not_show_is_collateral(resource, verb, fine):
+    write = Write(t=1.0, user="oncall", verb=verb, resource=resource, namespace="us-east-1", name="x", code=200)
+    assert failed("savings", GOOD, writes=[write]) == ([] if fine else ["collateral"])
+    assert failed("savings", GOOD, writes=[write.model_copy(update={"code": 403})]) == []
+
+
 def test_without_a_bill_in_the_evidence_nothing_passes():
     assert failed("savings", {}) == ["savings"]
 
