@@ -17,9 +17,15 @@ from itbench.core.errors import UsageError
 _PARTS = ("times", "snapshots", "journeys", "actions", "writes", "submission", "cause", "facts")
 
 
-def canonical(value: Any) -> bytes:
-    """JSON with sorted keys, so that equal data is equal bytes; NaN and infinity are refused."""
-    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+def canonical(value: Any, *, compact: bool = False) -> bytes:
+    """JSON with sorted keys, so that equal data is equal bytes; NaN and infinity are refused.
+
+    Args:
+        value: what to write.
+        compact: on one line, ten times as fast: for what people do not read.
+    """
+    indent = None if compact else 1
+    return json.dumps(value, sort_keys=True, indent=indent, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -82,7 +88,7 @@ class TrialFolder:
         """One canonical file per part under `evidence/`."""
         data = evidence.model_dump(mode="json", by_alias=True)
         for part in _PARTS:
-            write_atomic(self.path / "evidence" / f"{part}.json", canonical(data[part]))
+            write_atomic(self.path / "evidence" / f"{part}.json", canonical(data[part], compact=True))
         head = {key: data[key] for key in data if key not in _PARTS}
         write_atomic(self.path / "evidence" / "evidence.json", canonical(head))
 

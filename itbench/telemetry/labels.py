@@ -42,7 +42,12 @@ class LabelList(tuple[Labels, ...]):
 
 def freeze(labels: Mapping[str, str] | Iterable[tuple[str, str]]) -> Labels:
     """Any mapping of labels -> a hashable label set; an empty value is the same as no label."""
-    pairs = labels.items() if isinstance(labels, Mapping) else labels
+    return _frozen(tuple(labels.items() if isinstance(labels, Mapping) else labels))
+
+
+@lru_cache(maxsize=1 << 16)
+def _frozen(pairs: Labels) -> Labels:
+    """Remembered, because exporters name the same series at every scrape."""
     return tuple(sorted((name, value) for name, value in pairs if value != ""))
 
 

@@ -38,11 +38,15 @@ class Meter:
 
     def pods(self, station: int) -> dict[str, Floats]:
         """Arrays by slot: `cpu_s` (busy seconds of workers) and `served` (requests), cumulative; `queued` requests now."""
-        found = self._flow.pods(station)
-        served = np.zeros(len(found["cpu_s"]))
+        busy = self._flow.busy_s(station)
+        served = np.zeros(len(busy))
         for edge in self._edges[station]:
-            served += self._flow.by_slot(edge)["answered"] / self._grain[edge]
-        return {"cpu_s": found["cpu_s"], "served": served, "queued": found["backlog_s"] / self._mean_s[station]}
+            served += self._flow.answered(edge) / self._grain[edge]
+        return {"cpu_s": busy, "served": served, "queued": self.queued(station)}
+
+    def queued(self, station: int) -> Floats:
+        """Requests in the queue of every slot now."""
+        return np.asarray(self._flow.backlog_s(station) / self._mean_s[station])
 
     def lag(self, edge: int) -> float:
         """Calls that a broker holds for a queued edge."""

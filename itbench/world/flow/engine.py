@@ -233,6 +233,23 @@ class Flow:
             "in_flight": np.maximum(flight, 0.0),
         }
 
+    def busy_s(self, station: int) -> Floats:
+        """CPU seconds used by slot, cumulative: `cpu_s` of `pods` alone."""
+        return self._by_pod(at.CPU, station)
+
+    def backlog_s(self, station: int) -> Floats:
+        """CPU seconds that wait by slot: `backlog_s` of `pods` alone."""
+        return self._by_pod(at.BACKLOG, station)
+
+    def _by_pod(self, row: int, station: int) -> Floats:
+        values: Floats = self._st.x[row, self._st.k[at.POD0, station] : self._st.k[at.POD1, station]].copy()
+        return values
+
+    def answered(self, edge: int) -> Floats:
+        """Calls answered by slot of the callee, late ones too, cumulative: `answered` of `by_slot` alone."""
+        total: Floats = self._rows(self._st.x[at.DONE], edge).sum(0)
+        return total
+
     def by_slot(self, edge: int) -> Mapping[str, Floats]:
         """Arrays by slot of the callee: answered (late ones too) and errors (5xx given by that pod), cumulative; in_flight."""
         st = self._st

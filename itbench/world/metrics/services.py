@@ -5,6 +5,7 @@
 - `rpc_client_retries_total`, `server_queue_requests`, `kafka_consumer_records_lag`, `edge_requests_shed_total` (for the levers).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from itbench.core.documents.app import App
-from itbench.telemetry.labels import freeze
+from itbench.telemetry.labels import Labels, freeze
 from itbench.telemetry.metrics import MetricStore
 from itbench.world.cluster import Cluster
 from itbench.world.flow.engine import BOUNDS_S
 from itbench.world.levers import Levers
 from itbench.world.meter import Meter
-from itbench.world.metrics.sheet import Row, Sheet
+from itbench.world.metrics.sheet import Layout, Row, Sheet
 from itbench.world.wiring import Link, Net
 
 Floats = NDArray[np.float64]
@@ -34,6 +35,20 @@ class Group:
 
     link: Link
     edges: tuple[int, ...]
+
+
+class _Fold:
+    """Adds up the edges of every group: arrays of (any, edges, any) become (any, groups, any)."""
+
+    def __init__(self, groups: list[Group]) -> None:
+        self._order = [edge for group in groups for edge in group.edges]
+        self._starts = np.cumsum([0, *(len(group.edges) for group in groups)])[:-1]
+
+    def __call__(self, values: Floats) -> Floats:
+        if not self._order:
+            return values[:, :0]
+        folded: Floats = np.add.reduceat(values[:, self._order], self._starts, axis=1)
+        return folded
 
 
 class ServiceMetrics:
@@ -63,6 +78,13 @@ class ServiceMetrics:
         self.sums = np.zeros((2, edges))
         self._servers = _groups(net, by_caller=False)
         self._clients = _groups(net, by_caller=True)
+        durations = [_duration(app.services[group.link.workload].protocol, "", "ok") for group in self._servers]
+        self._is_named = np.array([bool(name) for name, _, _ in durations], bool)
+        self._factors = np.array([factor for name, _, factor in durations if name])
+        self._named = [group for group, (name, _, _) in zip(self._servers, durations, strict=True) if name]
+        self._roots = [group.link for group in self._servers if group.link.parent < 0]
+        self._by_server, self._by_client = _Fold(self._servers), _Fold(self._clients)
+        self._server_layout, self._client_layout = Layout(self._server_series()), Layout(self._client_series())
         self._labels: dict[str, Any] = {}
 
     # ---- one scrape
@@ -70,13 +92,8 @@ class ServiceMetrics:
     def scrape(self, now: float) -> None:
         """One scrape."""
         self._count(now)
-        rows: list[Row] = []
-        for group in self._servers:
-            rows += self._server(group)
-        for group in self._clients:
-            rows += self._client(group)
-        rows += self._queues()
-        self._sheet.write(now, rows)
+        fixed = [(self._server_layout, self._server_values()), (self._client_layout, self._client_values())]
+        self._sheet.write(now, self._queues(), fixed=fixed)
 
     def _count(self, now: float) -> None:
         """Add what happened since the last scrape, drawn around the exact amounts."""
@@ -98,79 +115,66 @@ class ServiceMetrics:
         self.hist += drawn
         self.sums += (drawn * _MIDDLES).sum(axis=2)
 
-    def _of(self, group: Group, name: str) -> float:
-        row = len(COUNTS) if name == "wrong" else COUNTS.index(name)
-        return float(self.counts[row, list(group.edges)].sum())
+    # ---- servers: per operation two duration histograms (answers, errors), spans, the spans' histogram, what was shed
 
-    def _server(self, group: Group) -> list[Row]:
-        link, service = group.link, self.app.services[group.link.workload]
-        edges = list(group.edges)
-        base = self._base(link.workload)
-        rows: list[Row] = []
-        for index, code in enumerate(("ok", "error")):
-            hist, summed = self.hist[index, edges].sum(axis=0), float(self.sums[index, edges].sum())
-            name, labels, factor = _duration(service.protocol, link.operation, code)
-            if name and (code == "ok" or hist.any()):
-                les, key = (LE_MS if factor > 1 else LE_S), f"{name}/{code}/{link.name}"
-                rows += self._histogram(key, name, {**base, **labels}, les, hist, summed * factor)
-        span = {**base, "span_name": link.operation, "span_kind": "SPAN_KIND_SERVER"}
-        good, wrong = (float(self.hist[index, edges].sum()) for index in (0, 1))
-        rows += self._spans(f"server/{link.name}", span, good, wrong)
-        name, hist = "traces_span_metrics_duration_milliseconds", self.hist[:, edges].sum(axis=(0, 1))
-        summed = float(self.sums[:, edges].sum()) * 1000
-        rows += self._histogram(f"span/{link.name}", name, span, LE_MS, hist, summed)
-        if link.parent < 0:
-            shed = float(self.counts[COUNTS.index("limited"), edges].sum())
-            rows.append(
-                (self._frozen(f"shed/{link.name}", "edge_requests_shed_total", {**base, "journey": link.journey}), shed)
-            )
-        return rows
+    def _server_series(self) -> Iterator[Labels]:
+        """Label sets in the order of `_server_values`."""
+        for code in ("ok", "error"):
+            for group in self._named:
+                link, protocol = group.link, self.app.services[group.link.workload].protocol
+                name, labels, factor = _duration(protocol, link.operation, code)
+                les = LE_MS if factor > 1 else LE_S
+                yield from _histogram_series(name, {**self._base(link.workload), **labels}, les)
+        spans = [self._span(group.link.workload, group.link, "SERVER") for group in self._servers]
+        yield from _span_series(spans)
+        for span in spans:
+            yield from _histogram_series("traces_span_metrics_duration_milliseconds", span, LE_MS)
+        for link in self._roots:
+            labels = {**self._base(link.workload), "journey": link.journey}
+            yield freeze({"__name__": "edge_requests_shed_total", **labels})
 
-    def _client(self, group: Group) -> list[Row]:
-        link = group.link
-        base = self._base(link.caller)
-        good = self._of(group, "ok")
-        bad = sum(self._of(group, name) for name in ("wrong", "timed_out", "rejected", "reset"))
-        span = {
-            **base,
-            "span_name": link.operation,
-            "span_kind": "SPAN_KIND_CLIENT",
-            "peer_service": _short(link.workload),
-        }
-        key = f"client/{link.caller}/{link.name}"
-        rows = self._spans(key, span, good, bad)
-        retries = {**base, "peer_service": _short(link.workload), "rpc_method": link.operation.rsplit("/", 1)[-1]}
-        rows.append((self._frozen(f"{key}/retry", "rpc_client_retries_total", retries), self._of(group, "retried")))
-        return rows
+    def _server_values(self) -> Floats:
+        hist, sums = self._by_server(self.hist), self._by_server(self.sums[:, :, None])[:, :, 0]
+        named = [_histograms(hist[i][self._is_named], sums[i][self._is_named] * self._factors) for i in (0, 1)]
+        named[1][named[1][:, -1] == 0.0] = np.nan  # errors have series from the first one on
+        answered = hist.sum(axis=2)
+        spans = np.concatenate([answered[0], np.where(answered[1] > 0, answered[1], np.nan)])
+        whole = _histograms(hist.sum(axis=0), sums.sum(axis=0) * 1000)
+        limited = self._by_server(self.counts[COUNTS.index("limited"), :, None][None])[0, :, 0]
+        shed = limited[[group.link.parent < 0 for group in self._servers]]
+        return np.concatenate([named[0].ravel(), named[1].ravel(), spans, whole.ravel(), shed])
 
-    def _spans(self, key: str, labels: dict[str, str], good: float, bad: float) -> list[Row]:
-        name = "traces_span_metrics_calls_total"
-        rows = [(self._frozen(f"{key}/ok", name, {**labels, "status_code": "STATUS_CODE_UNSET"}), good)]
-        if bad > 0:
-            rows.append((self._frozen(f"{key}/bad", name, {**labels, "status_code": "STATUS_CODE_ERROR"}), bad))
-        return rows
+    # ---- clients: per kind of call spans and retries
 
-    def _histogram(
-        self, key: str, name: str, labels: dict[str, str], les: list[str], counts: Floats, summed: float
-    ) -> list[Row]:
-        total = np.cumsum(counts)
-        rows = [
-            (self._frozen(f"{key}/{le}", f"{name}_bucket", {**labels, "le": le}), float(total[index]))
-            for index, le in enumerate(les)
-        ]
-        rows.append((self._frozen(f"{key}/sum", f"{name}_sum", labels), summed))
-        rows.append((self._frozen(f"{key}/count", f"{name}_count", labels), float(total[-1])))
-        return rows
+    def _client_series(self) -> Iterator[Labels]:
+        """Label sets in the order of `_client_values`."""
+        links = [group.link for group in self._clients]
+        yield from _span_series(
+            [{**self._span(x.caller, x, "CLIENT"), "peer_service": _short(x.workload)} for x in links]
+        )
+        for link in links:
+            labels = {"peer_service": _short(link.workload), "rpc_method": link.operation.rsplit("/", 1)[-1]}
+            yield freeze({"__name__": "rpc_client_retries_total", **self._base(link.caller), **labels})
+
+    def _client_values(self) -> Floats:
+        counts = self._by_client(self.counts[:, :, None])[:, :, 0]
+        by_name = dict(zip((*COUNTS, "wrong"), counts, strict=True))
+        bad = by_name["wrong"] + by_name["timed_out"] + by_name["rejected"] + by_name["reset"]
+        return np.concatenate([by_name["ok"], np.where(bad > 0, bad, np.nan), by_name["retried"]])
+
+    def _span(self, workload: str, link: Link, kind: str) -> dict[str, str]:
+        return {**self._base(workload), "span_name": link.operation, "span_kind": f"SPAN_KIND_{kind}"}
 
     def _queues(self) -> list[Row]:
         rows: list[Row] = []
         for station, workload in enumerate(self.net.stations):
-            backlog = self.flow.pods(station)["queued"]
+            queued = self.flow.queued(station)
             for slot, uid in enumerate(self.levers.slots.get(workload, ())):
                 pod = self.cluster.kubelets.pods.get(uid) if uid else None
                 if pod is not None:
                     labels = {**self._base(workload), "pod": pod.name}
-                    rows.append((freeze({"__name__": "server_queue_requests", **labels}), float(backlog[slot])))
+                    key = f"queue/{workload}/{pod.name}"
+                    rows.append((self._frozen(key, "server_queue_requests", labels), float(queued[slot])))
         for link in self.net.links:
             if link.topic and link.call is None:
                 labels = {**self._base(link.workload), "topic": link.topic, "group": _short(link.workload)}
@@ -202,6 +206,27 @@ class ServiceMetrics:
 
 _EDGES = np.concatenate([[0.0], BOUNDS_S, [BOUNDS_S[-1] * 1.5]])
 _MIDDLES = (_EDGES[:-1] + _EDGES[1:]) / 2
+
+
+def _histograms(counts: Floats, summed: Floats) -> Floats:
+    """Values of classic histograms, one row each: buckets cumulated, sum, count."""
+    total = np.cumsum(counts, axis=1)
+    return np.hstack([total, summed[:, None], total[:, -1:]])
+
+
+def _histogram_series(name: str, labels: dict[str, str], les: list[str]) -> Iterator[Labels]:
+    for le in les:
+        yield freeze({"__name__": f"{name}_bucket", **labels, "le": le})
+    for part in ("sum", "count"):
+        yield freeze({"__name__": f"{name}_{part}", **labels})
+
+
+def _span_series(spans: list[dict[str, str]]) -> Iterator[Labels]:
+    """First all that went well, then all that failed."""
+    for status in ("UNSET", "ERROR"):
+        for span in spans:
+            labels = {**span, "status_code": f"STATUS_CODE_{status}"}
+            yield freeze({"__name__": "traces_span_metrics_calls_total", **labels})
 
 
 def _short(workload: str) -> str:
