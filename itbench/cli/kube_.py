@@ -15,7 +15,9 @@ from itbench.core.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
-    parser.add_argument("--dir", required=True, metavar="DIR", help="folder for the kubeconfig; made when it is missing")
+    parser.add_argument(
+        "--dir", required=True, metavar="DIR", help="folder for the kubeconfig; made when it is missing"
+    )
     parser.add_argument("--nodes", type=int, default=1, metavar="N", help="nodes of the cluster")
     parser.add_argument("--port", type=int, default=0, metavar="P", help="TCP port on the loopback (0: any free one)")
     parser.add_argument("--clock", default="live", help="live or scaled:N")

@@ -96,7 +96,7 @@ class ExecSession:
                 return
 
     def _finish(self, code: int) -> None:
-        if self._console:
+        if self._console and not self._shell.left:
             self._prompt()
             self._next_line()
         else:

@@ -125,7 +125,19 @@ def test_an_interactive_shell_answers_line_by_line(world: World, kubectl: Client
     session.write(b"X=3; echo $X\n")
     assert session.read() == [(1, b"3\n")]
     session.write(b"exit 4\n")
-    assert finish(world, session)[0] in (0, 4)
+    assert finish(world, session)[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("true; exit 4", 4), ("if true; then exit 5; fi", 5), ("sh -c 'exit 3'\ntrue", 0)]
+)
+def test_a_shell_that_reads_its_script_ends_where_the_script_says(
+    world: World, kubectl: Client, pods: Pods, script: str, code: int
+) -> None:
+    session = world.door().exec("toy", name_of(pods, kubectl, "web"), "web", ["sh"], stdin=True)
+    session.write(script.encode() + b"\nfalse\n" if code else script.encode() + b"\n")
+    session.close()
+    assert finish(world, session)[0] == code
 
 
 def test_standard_input_reaches_the_command(world: World, kubectl: Client, pods: Pods) -> None:

@@ -329,11 +329,18 @@ def nested(call: Command) -> Steps:
         argv = argv[1:]
     if argv and argv[0].startswith("-"):
         call.shell.arguments = argv[2:]
-        return (yield from call.shell.run(argv[1] if len(argv) > 1 else "", call.io))
+        return (yield from _inner(call, argv[1] if len(argv) > 1 else "", call.io))
     script = call.machine.read(call.shell.path(argv[0])) if argv else call.io.stdin
     if script is None:
         return call.fail(f"can't open '{argv[0]}': No such file or directory", 2)
-    return (yield from call.shell.run(script, Io("", call.io.write)))
+    return (yield from _inner(call, script, Io("", call.io.write)))
+
+
+def _inner(call: Command, script: str, io: Io) -> Steps:
+    """Run a script whose `exit` ends only itself."""
+    code = yield from call.shell.run(script, io)
+    call.shell.left = False
+    return code
 
 
 def run_rest(call: Command) -> Steps:

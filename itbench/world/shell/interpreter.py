@@ -77,6 +77,8 @@ class Shell:
     code: int = 0
     arguments: list[str] = field(default_factory=list)
     looping: int = 0
+    left: bool = False
+    """The script that ran last ended with `exit`."""
 
     def path(self, text: str) -> str:
         """An absolute, normal path."""
@@ -89,9 +91,11 @@ class Shell:
         except SyntaxFault as error:
             io.err(f"sh: {error}\n")
             return 2
+        self.left = False
         try:
             return (yield from self._node(tree, io))
         except Exit as stop:
+            self.left, self.code = True, stop.code
             return stop.code
 
     def execute(self, argv: list[str], io: Io) -> Steps:
@@ -168,7 +172,10 @@ class Shell:
             last = index == len(node.parts) - 1
             caught: list[str] = []
             inner = io.write if last else _catcher(caught, io.write)
-            code = yield from self._node(part, Io(text, inner))
+            try:
+                code = yield from self._node(part, Io(text, inner))
+            except Exit as stop:  # a part of a pipeline is a shell of its own
+                code = stop.code
             text = "".join(caught)
         return code
 

@@ -114,6 +114,9 @@ def run(script: str, box: Box | None = None) -> tuple[int, str, str, float]:
         ("sh -c 'echo $0 $1' zero one", "zero one\n"),
         ("# comment\necho a # b\n", "a\n"),
         ("echo a; exit 3; echo b", "a\n"),
+        ("echo a | exit 3; echo $?", "3\n"),
+        ("sh -c 'exit 3'; echo $?", "3\n"),
+        ("echo 'exit 5' | sh; echo $?", "5\n"),
     ],
 )
 def test_scripts_print_what_a_shell_prints(script: str, expected: str) -> None:
