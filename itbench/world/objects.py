@@ -22,8 +22,15 @@ WATCHED = (
     "stresschaos.chaos-mesh.org",
     "podchaos.chaos-mesh.org",
     "prometheusrules.monitoring.coreos.com",
+    "statefulsets.apps",
+    "daemonsets.apps",
+    "horizontalpodautoscalers.autoscaling",
+    "jobs.batch",
+    "poddisruptionbudgets.policy",
+    "persistentvolumeclaims",
+    "resourcequotas",
 )
-"""Resources that the world reacts to."""
+"""Resources that the world reacts to or measures."""
 
 SLICES = "endpointslices.discovery.k8s.io"
 POLICIES = "networkpolicies.networking.k8s.io"

@@ -42,6 +42,8 @@ class Usage:
         self.cores: dict[str, float] = {}
         self.cpu_s: dict[str, float] = {}
         self.throttled_s: dict[str, float] = {}
+        self.node_s: dict[str, float] = {}
+        """Core seconds that a node has worked since its beginning."""
         self._work: dict[str, list[float]] = {}
 
     def record(self, now: float) -> None:
@@ -61,6 +63,8 @@ class Usage:
                 if container.running:
                     self._one(pod, container, specs[container.name], flows, memory, span)
         self.cluster.memory, self.at = memory, now
+        for node in self.cluster.nodes.names:
+            self.node_s[node] = self.node_s.get(node, 0.0) + self.node(node)[0] * span
         for pod in list(self.cluster.kubelets.pods.values()):
             self._check_limits(pod, now)
 
@@ -159,11 +163,12 @@ class Usage:
             "cores": dict(self.cores),
             "cpu_s": dict(self.cpu_s),
             "throttled_s": dict(self.throttled_s),
+            "node_s": dict(self.node_s),
             "work": {name: list(values) for name, values in self._work.items()},
         }
 
     def restore(self, data: dict[str, Any]) -> None:
         """Go on from what `save` gave."""
         self.at, self.cores, self.cpu_s = data["at"], dict(data["cores"]), dict(data["cpu_s"])
-        self.throttled_s = dict(data["throttled_s"])
+        self.throttled_s, self.node_s = dict(data["throttled_s"]), dict(data["node_s"])
         self._work = {name: list(values) for name, values in data["work"].items()}

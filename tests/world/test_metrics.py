@@ -66,6 +66,45 @@ def test_object_metrics_follow_the_objects(world: World, kubectl: Client) -> Non
     assert ask(world, 'kube_pod_container_status_waiting_reason{reason="ImagePullBackOff"}') == [1.0]
 
 
+def test_object_metrics_have_the_names_of_kube_state_metrics(world: World, kubectl: Client) -> None:
+    """What dashboards and the public alert rules ask for is there, with its labels and values."""
+    scale = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}, "maxReplicas": 5}
+    meta = {"name": "api", "namespace": "toy"}
+    body = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": meta, "spec": scale}
+    kubectl.create("horizontalpodautoscalers.autoscaling", body, "toy")
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": "9"}}}
+    kubectl.create("resourcequotas", quota, "toy")
+    world.advance(world.now + 60)
+    assert ask(world, 'kube_horizontalpodautoscaler_spec_max_replicas{horizontalpodautoscaler="api"}') == [5.0]
+    scaled = kubectl.get("horizontalpodautoscalers.autoscaling", "api", "toy")["status"]["currentReplicas"]
+    assert ask(world, 'kube_horizontalpodautoscaler_status_current_replicas{namespace="toy"}') == [scaled]
+    assert ask(world, 'kube_resourcequota{resourcequota="api",resource="pods",type="hard"}') == [9.0]
+    used = 'kube_resourcequota{resourcequota="api",resource="pods",type="used"}'
+    assert ask(world, used) == ask(world, 'count(kube_pod_info{namespace="toy"})')
+    ages = ask(world, 'time() - kube_pod_created{namespace="toy"}')
+    assert len(ages) == len(kubectl.list("pods", "toy"))
+    assert all(0 < age <= world.now + 0.001 for age in ages), (ages, world.now)
+    assert len(ask(world, "kube_pod_start_time - kube_pod_created >= 0")) == len(ask(world, "kube_pod_info"))
+    ready = 'kube_node_status_condition{condition="Ready",status="true"}'
+    assert ask(world, ready) == [1.0] * len(ask(world, "kube_node_info"))
+    assert ask(world, 'kube_deployment_status_replicas_unavailable{deployment="api"}') == [0.0]
+    for name in ("limits", "requests"):
+        unit = f'kube_pod_container_resource_{name}{{container="api",resource="cpu",unit="core"}}'
+        assert ask(world, unit), name
+    assert ask(world, 'kube_node_status_capacity{resource="cpu"} - kube_node_status_allocatable >= 0')
+
+
+def test_node_time_is_shared_by_modes_and_agrees_with_containers(world: World) -> None:
+    """Modes add up to the time that passed on every core; what is not idle is the containers' work and the system's."""
+    world.advance(world.now + 600)
+    assert ask(world, "sum by (node, cpu) (rate(node_cpu_seconds_total[5m]))") == pytest.approx(
+        [1.0] * len(ask(world, "count by (node, cpu) (node_cpu_seconds_total)")), rel=1e-6
+    )
+    busy = sum(ask(world, 'rate(node_cpu_seconds_total{mode!="idle"}[5m])'))
+    work = sum(ask(world, "rate(container_cpu_usage_seconds_total[5m])"))
+    assert busy == pytest.approx(work + 0.18 * len(ask(world, "node_load1")), rel=0.02)
+
+
 def test_failures_show_as_errors_and_fire_the_alert_that_watches_them(world: World, kubectl: Client) -> None:
     expression = 'sum by (journey) (rate(journey_requests_total{result="error"}[1m])) > 1'
     rule = {"alert": "JourneyFails", "expr": expression, "for": "30s", "labels": {"severity": "critical"}}

@@ -88,10 +88,10 @@ def children(st: State, e: int) -> float:
 @compiled
 def called(st: State, e: int) -> bool:
     """Whether edge e makes attempts in this step."""
+    total = 0.0
     for g in range(st.k[at.GROUP, e], st.k[at.GROUP, e] + st.k[at.ATTEMPTS, e]):
-        if st.x[at.GO, g] > 0.0:
-            return True
-    return False
+        total += st.x[at.GO, g]
+    return total > 0.0
 
 
 @compiled

@@ -28,7 +28,7 @@ class ContainerMetrics:
 
     def scrape(self, now: float) -> None:
         """One scrape."""
-        self._sheet.write(now, [*self._containers(now), *self._nodes()])
+        self._sheet.write(now, [*self._containers(now), *self._nodes(now)])
 
     def _containers(self, now: float) -> Iterator[Row]:
         rng = np.random.default_rng([self._seed, int(now * 1000), 1])
@@ -70,12 +70,20 @@ class ContainerMetrics:
         for name, value in (quota | periods).items():
             yield freeze({"__name__": name, **who}), value
 
-    def _nodes(self) -> Iterator[Row]:
+    def _cpu(self, who: dict[str, str], node: str, now: float) -> Iterator[Row]:
+        """Time by core and mode, as if the work were shared evenly by the cores."""
+        busy = min(self._usage.node_s.get(node, 0.0), CORES * now) / CORES
+        for core in range(int(CORES)):
+            for mode, seconds in (("idle", now - busy), ("system", busy * 0.2), ("user", busy * 0.8)):
+                yield freeze({"__name__": "node_cpu_seconds_total", **who, "cpu": str(core), "mode": mode}), seconds
+
+    def _nodes(self, now: float) -> Iterator[Row]:
         for node in self._cluster.nodes.names:
             cores, memory = self._usage.node(node)
             who = {"job": "node-exporter", "instance": f"{node}:9100", "node": node}
             total = MEMORY_KI * 1024.0
             yield freeze({"__name__": "node_load1", **who}), cores
+            yield from self._cpu(who, node, now)
             yield freeze({"__name__": "node_memory_MemTotal_bytes", **who}), total
             yield freeze({"__name__": "node_memory_MemAvailable_bytes", **who}), total - memory * 2**20
             yield (

@@ -8,6 +8,7 @@ from itbench.kube.quantity import parse_quantity
 from itbench.telemetry.labels import freeze
 from itbench.telemetry.metrics import MetricStore
 from itbench.world.metrics.sheet import Row, Sheet
+from itbench.world.metrics.state_more import more_rows
 from itbench.world.objects import Objects
 
 JOB = {"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}
@@ -17,6 +18,22 @@ UNITS = {"cpu": "core", "memory": "byte", "ephemeral_storage": "byte", "pods": "
 
 def _row(name: str, value: float, **labels: str) -> Row:
     return freeze({"__name__": name, **JOB, **labels}), float(value)
+
+
+def _created(meta: Obj) -> float:
+    return unix(parse_rfc3339(meta["creationTimestamp"]))
+
+
+def _node_info(status: Obj) -> dict[str, str]:
+    info = status.get("nodeInfo") or {}
+    addresses = {each["type"]: each["address"] for each in status.get("addresses") or ()}
+    return {
+        "kernel_version": info.get("kernelVersion", ""),
+        "os_image": info.get("osImage", ""),
+        "container_runtime_version": info.get("containerRuntimeVersion", ""),
+        "kubelet_version": info.get("kubeletVersion", ""),
+        "internal_ip": addresses.get("InternalIP", ""),
+    }
 
 
 class StateMetrics:
@@ -30,15 +47,21 @@ class StateMetrics:
     def scrape(self, now: float) -> None:
         """One scrape."""
         if self._objects.version != self._seen:
-            self._rows = [*self._nodes(), *self._pods(), *self._deployments(), *self._replica_sets()]
+            self._rows = [
+                *self._nodes(),
+                *self._pods(),
+                *self._deployments(),
+                *self._replica_sets(),
+                *more_rows(self._objects, JOB),
+            ]
             self._seen = self._objects.version
         self._sheet.write(now, self._rows)
 
     def _nodes(self) -> Iterator[Row]:
         for node in self._objects.all("nodes"):
             name, status = node["metadata"]["name"], node.get("status") or {}
-            version = (status.get("nodeInfo") or {}).get("kubeletVersion", "")
-            yield _row("kube_node_info", 1, node=name, kubelet_version=version)
+            yield _row("kube_node_info", 1, node=name, **_node_info(status))
+            yield _row("kube_node_created", _created(node["metadata"]), node=name)
             yield _row("kube_node_spec_unschedulable", bool(node["spec"].get("unschedulable")), node=name)
             for condition in status.get("conditions") or ():
                 for state in ("true", "false", "unknown"):
@@ -46,12 +69,15 @@ class StateMetrics:
                     yield _row(
                         "kube_node_status_condition", value, node=name, condition=condition["type"], status=state
                     )
-            for resource, amount in (status.get("allocatable") or {}).items():
-                unit = UNITS.get(resource.replace("-", "_"))
-                if unit:
-                    size = float(parse_quantity(str(amount)))
+            for taint in node["spec"].get("taints") or ():
+                labels = {"key": taint["key"], "value": taint.get("value", ""), "effect": taint["effect"]}
+                yield _row("kube_node_spec_taint", 1, node=name, **labels)
+            for kind in ("allocatable", "capacity"):
+                for resource, amount in (status.get(kind) or {}).items():
                     resource = resource.replace("-", "_")
-                    yield _row("kube_node_status_allocatable", size, node=name, resource=resource, unit=unit)
+                    if unit := UNITS.get(resource):
+                        size = float(parse_quantity(str(amount)))
+                        yield _row(f"kube_node_status_{kind}", size, node=name, resource=resource, unit=unit)
 
     def _pods(self) -> Iterator[Row]:
         for pod in self._objects.all("pods"):
@@ -60,7 +86,9 @@ class StateMetrics:
             node, phase = pod["spec"].get("nodeName", ""), status.get("phase", "Pending")
             owner: Obj = next((o for o in meta.get("ownerReferences") or () if o.get("controller")), {})
             made_by = {"created_by_kind": owner.get("kind", ""), "created_by_name": owner.get("name", "")}
-            yield _row("kube_pod_info", 1, **who, node=node, pod_ip=status.get("podIP", ""), **made_by)
+            where = {"node": node, "pod_ip": status.get("podIP", ""), "host_ip": status.get("hostIP", "")}
+            yield _row("kube_pod_info", 1, **who, **where, **made_by)
+            yield _row("kube_pod_created", _created(meta), **who)
             yield _row("kube_pod_owner", 1, **who, owner_kind=owner.get("kind", ""), owner_name=owner.get("name", ""))
             for each in PHASES:
                 yield _row("kube_pod_status_phase", each == phase, **who, phase=each)
@@ -113,6 +141,7 @@ class StateMetrics:
         for item in self._objects.all("deployments.apps"):
             meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
             who = {"namespace": meta.get("namespace", ""), "deployment": meta["name"]}
+            yield _row("kube_deployment_created", _created(meta), **who)
             yield _row("kube_deployment_spec_replicas", spec.get("replicas", 1), **who)
             yield _row("kube_deployment_spec_paused", bool(spec.get("paused")), **who)
             yield _row("kube_deployment_metadata_generation", meta.get("generation", 1), **who)
