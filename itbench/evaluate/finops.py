@@ -22,7 +22,23 @@ TARGETS = ("Volumes",)
 SIDE_EFFECTS = ("NetworkInterfaces",)
 """Kinds that change with others; they are judged by what made them change."""
 SEEN_IN_INVENTORY = frozenset(
-    ["create-snapshot", "create-snapshots", "copy-snapshot", "delete-snapshot", "create-volume", "delete-volume", "modify-volume", "attach-volume", "detach-volume", "create-tags", "delete-tags", "run-instances", "start-instances", "stop-instances", "terminate-instances"]
+    {
+        "create-snapshot",
+        "create-snapshots",
+        "copy-snapshot",
+        "delete-snapshot",
+        "create-volume",
+        "delete-volume",
+        "modify-volume",
+        "attach-volume",
+        "detach-volume",
+        "create-tags",
+        "delete-tags",
+        "run-instances",
+        "start-instances",
+        "stop-instances",
+        "terminate-instances",
+    }
 )
 """Writes whose effect and cost the inventory shows. Any other one is collateral: nothing may be moved to where nobody counts it,
 nor shared with others."""
