@@ -110,8 +110,8 @@ class Volume(Named):
     """An EBS volume. Sizes in GB, drawn from the seed when a range is given.
 
     `role: waste`: a perfect agent deletes it; `snapshot`: it must be saved first. `detached`: world seconds before hand-over at
-    which it was detached from an instance that is gone (`detached_from` names it in the estate; its identifier is made up). `needed_at`: hour of the hidden future in which
-    somebody attaches it again.
+    which it was detached from an instance that is gone (`detached_from` names it in the estate; its identifier is made up).
+    `needed_at`: hour of the hidden future in which somebody attaches it again.
     """
 
     size: int | tuple[int, int]
