@@ -5,6 +5,7 @@ kubectl drops credentials on plain http, so TLS is the rule.
 """
 
 import base64
+import hashlib
 import ipaddress
 import json
 import ssl
@@ -111,10 +112,14 @@ class Signer:
         if not isinstance(private, ec.EllipticCurvePrivateKey):
             raise ValueError(f"not an elliptic curve key: {type(private).__name__}; expected P-256")
         self._key = private
+        public = private.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        self._id = _b64(hashlib.sha256(public).digest())
 
     def sign(self, claims: dict[str, Any]) -> str:
         """Claims -> compact JWT."""
-        head = _b64(json.dumps({"alg": "ES256", "kid": "itbench", "typ": "JWT"}, separators=(",", ":")).encode())
+        head = _b64(json.dumps({"alg": "ES256", "kid": self._id, "typ": "JWT"}, separators=(",", ":")).encode())
         payload = f"{head}.{_b64(json.dumps(claims, separators=(',', ':')).encode())}"
         r, s = decode_dss_signature(self._key.sign(payload.encode(), ec.ECDSA(hashes.SHA256())))
         return f"{payload}.{_b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from itbench.core.clock import shift_text, unix
 from itbench.core.errors import UsageError
 from itbench.telemetry.door import ApiFault, Moment, Pacer, parse_span, parse_time
 from itbench.telemetry.labels import Labels
@@ -133,7 +134,8 @@ def _streams(lines: list[Line], pacer: Pacer) -> bytes:
     by_stream: dict[Labels, list[list[str]]] = {}
     for line in lines:
         stamp = round(pacer.to_wire(line.t) * 1e6) * 1000
-        by_stream.setdefault(line.labels, []).append([str(stamp), line.text])
+        ahead_s = round(pacer.to_wire(line.t) - unix(line.t))
+        by_stream.setdefault(line.labels, []).append([str(stamp), shift_text(line.text, ahead_s)])
     shown = [{"stream": dict(labels), "values": values} for labels, values in by_stream.items()]
     return orjson.dumps({"resultType": "streams", "result": shown, "stats": {}})
 

@@ -27,7 +27,7 @@ def pack(machine: Machine, paths: list[str], folder: str) -> tuple[bytes, str]:
             for each in found:
                 data = (machine.read(each) or "").encode()
                 info = tarfile.TarInfo(each.lstrip("/"))
-                info.size, info.mtime = len(data), int(unix(machine.now()))
+                info.size, info.mtime = len(data), int(unix(machine.calendar()))
                 archive.addfile(info, io.BytesIO(data))
     return buffer.getvalue(), errors
 

@@ -48,6 +48,7 @@ class Cluster:
         self.net = Net(self.objects, self._listening)
         self.health: serving.Health = lambda workload, operation: 1.0
         self.memory: dict[str, float] = {}
+        self.calendar_ahead_s = 0.0
         self.touched = True
         """Something that the flow depends on may have changed; the estate resets it."""
 

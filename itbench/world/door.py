@@ -114,7 +114,7 @@ class Door:
                 continue
             for container in pod.containers.values():
                 image = self._image(obj, container)
-                if image is not None and any(run.start < end and run.end > start for run in container.runs):
+                if image is not None and any(run.start < end and run.end >= start for run in container.runs):
                     found.append(
                         PodStream(self, obj, pod, container, image, _stream_labels(self.cluster, obj, pod, container))
                     )

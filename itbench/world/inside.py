@@ -18,6 +18,8 @@ from itbench.world.reach import Reach
 
 NODE_MEMORY_MB = 32 * 1024.0
 DEBUG_IMAGES = ("curl", "netshoot", "agnhost", "alpine", "busybox")
+FOLDERS = ("bin", "dev", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
+"""What the root of an image's file system has besides `etc` and the program's own files."""
 SLIM = {
     "sh": {"curl", "dig", "nslookup", "getent", "bash", "redis-cli", "valkey-cli", "netcat"},
     "bash": {"curl", "wget", "nc", "netcat", "nslookup", "dig", "ping", "redis-cli", "valkey-cli", "ash"},
@@ -41,6 +43,9 @@ class House(Protocol):
 
     objects: Objects
     registry: Registry
+
+    calendar_ahead_s: float
+    """How far the clients' calendar is ahead of the world's own; set by the pacer."""
 
     @property
     def now(self) -> float:
@@ -101,6 +106,10 @@ class Inside:
     def now(self) -> float:
         """World seconds."""
         return self._house.now
+
+    def calendar(self) -> float:
+        """World seconds on the clients' calendar."""
+        return self._house.now + self._house.calendar_ahead_s
 
     def read(self, path: str) -> str | None:
         """A file's text."""
@@ -164,8 +173,7 @@ def _base_files(pod: PodState, obj: Obj) -> dict[str, str]:
         "/etc/hosts": f"# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n{pod.ip}\t{pod.name}\n",
         "/etc/resolv.conf": f"search {search}\nnameserver 10.96.0.10\noptions ndots:5\n",
         "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
-        "/tmp/.keep": "",
-        "/root/.keep": "",
+        **{f"/{folder}/.keep": "" for folder in FOLDERS},
     }
 
 

@@ -69,9 +69,10 @@ class Logbook:
             (world second, text), oldest first.
         """
         start, end = max(span[0], run.start), min(span[1], run.end)
+        # A process may say its last words in the very moment in which it ends.
+        found: list[Line] = [line for line in run.lines if start <= line[0] < span[1] and line[0] <= run.end]
         if end <= start:
-            return []
-        found: list[Line] = [line for line in run.lines if start <= line[0] < end]
+            return found
         if run.serves_from < inf or not program.listens:
             found += self._background(pod, program.log, run, start, end)
         service = self.app.services.get(workload) if self.app else None

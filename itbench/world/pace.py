@@ -12,12 +12,15 @@ from contextlib import contextmanager
 from math import inf
 from typing import Literal
 
+from itbench.core.clock import unix
 from itbench.core.errors import UsageError
 from itbench.world.estate import World
 
 Mode = Literal["live", "scaled", "stepped"]
 NEAR_S = 5.0
 """In stepped mode a client's time this close to wall now means world now."""
+SLACK_S = 0.9
+"""How far wire now may be from wall now. Clients show `<invalid>` for times more than 1 s in the future."""
 NAP_S = 0.05
 """Longest wall sleep of a blocked request before it looks again (others may have moved the world)."""
 YIELD_S = 0.001
@@ -61,7 +64,8 @@ class WorldPacer:
         self.on_step: Callable[[], object] = lambda: None
         self._wall = wall
         self._anchor = (world.now, wall())
-        self._offset = round(wall() - world.now)
+        self._offset = 0
+        self._note_offset()
         self._brackets = 0
         if not standing:
             self.go()
@@ -161,8 +165,12 @@ class WorldPacer:
         return self.world.now
 
     def _note_offset(self) -> None:
-        """Wire now is wall now. Whole seconds, so that fractions of times never flicker between two answers."""
-        self._offset = round(self._wall() - self.world.now)
+        """Wire now is wall now. Whole seconds that change only when they are off by one: no time flickers between answers."""
+        exact = self._wall() - self.world.now
+        if abs(exact - self._offset) >= SLACK_S:
+            self._offset = round(exact)
+        for cluster in self.world.clusters.values():
+            cluster.calendar_ahead_s = self._offset - unix(0.0)
 
     def to_wire(self, world: float) -> float:
         """World seconds -> Unix seconds that a client should see."""

@@ -6,14 +6,12 @@ from math import inf
 from itbench.kube.door import Request, Response
 from itbench.world import archive
 from itbench.world.process import TOOLS
+from itbench.world.shell.input import SHELLS, reads_input
 from itbench.world.shell.interpreter import Io, Shell, Steps
 from itbench.world.shell.machine import Machine
 from itbench.world.shell.network import REASONS
 from itbench.world.shell.syntax import SyntaxFault, parse
 
-SHELLS = {"sh", "bash", "ash", "zsh"}
-READERS = {"cat", "tee", "grep", "sed", "wc", "head", "tail", "sort", "xargs", "redis-cli", "valkey-cli"} | SHELLS
-"""Commands that may read standard input, so they wait for its end."""
 NOT_FOUND = 127
 
 
@@ -39,7 +37,7 @@ class ExecSession:
         self._console = (
             stdin and name in SHELLS and not any(a.startswith("-c") or not a.startswith("-") for a in argv[1:])
         )
-        self._waiting = stdin and not self._console and _reads(argv)
+        self._waiting = stdin and not self._console and reads_input(argv)
         self._archive: bytes | None = None
         if name == "tar" and machine.has("cat"):
             self._tar()
@@ -162,11 +160,6 @@ class ExecSession:
             self._go()
         found, self._out = self._out, []
         return found
-
-
-def _reads(argv: list[str]) -> bool:
-    words = [word.rsplit("/", 1)[-1] for item in argv for word in item.split()]
-    return any(word in READERS for word in words[:1]) or any(word in READERS - SHELLS for word in words[1:])
 
 
 class ForwardSession:

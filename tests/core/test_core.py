@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from itbench.core.clock import EPOCH, from_unix, parse_rfc3339, rfc3339, unix
+from itbench.core.clock import EPOCH, from_unix, parse_rfc3339, rfc3339, shift_text, unix
 from itbench.core.codec import dumps, loads
 from itbench.core.ids import ALPHABET, Ids
 
@@ -66,3 +66,23 @@ def test_a_restored_source_goes_on_where_it_was():
     ids.uid("Pod")
     again = Ids.load(ids.save())
     assert again.uid("Pod") == ids.uid("Pod")
+
+
+@given(st.floats(0, 1e7), st.integers(0, 10**8))
+def test_times_in_a_line_move_to_the_clients_calendar(second, ahead_s):
+    """Whatever form an app gives its times, they move with the timestamps of objects; fractions stay."""
+    second = round(second, 3)
+    for line in ('{"time":"%s","n":12}', "[%s] INFO"):
+        assert shift_text(line % rfc3339(second, micro=True), ahead_s) == line % rfc3339(second + ahead_s, micro=True)
+    before, after = f"{unix(second):.6f}", f"{unix(second) + ahead_s:.6f}"
+    assert shift_text(f'"time":{before},', ahead_s) == f'"time":{after},'
+    whole = int(unix(second))
+    assert shift_text(f"t={whole}000 ", ahead_s) == f"t={whole + ahead_s}000 "
+
+
+@pytest.mark.parametrize(
+    "text", ["expires 2031-01-01T00:00:00Z", "order 1234567890123456789", "id a1768205855", "13:00"]
+)
+def test_numbers_and_dates_that_are_no_times_of_the_world_stay(text):
+    """Only what can be a time of this estate is a time."""
+    assert shift_text(text, 3600) == text

@@ -136,3 +136,9 @@ def test_columns_are_the_real_ones() -> None:
     wide = [row["name"] for row in columns(TABLE.named("deployments.apps")) if row["priority"]]
     assert wide == ["Containers", "Images", "Selector"]
     assert [row["name"] for row in columns(TABLE.named("podchaos.chaos-mesh.org"))] == ["Name", "Age"]
+
+
+def test_an_event_at_the_very_first_second_has_an_age() -> None:
+    """World second 0 is a time like any other."""
+    cells = _cells("events", 60.0, lastTimestamp="2026-01-12T08:00:00Z", reason="RegisteredNode")
+    assert cells[0] == "60s"

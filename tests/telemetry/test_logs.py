@@ -187,3 +187,13 @@ async def test_errors_are_plain_text_with_status_400(client: Any) -> None:
     assert (status, text) == (400, "max entries limit per query exceeded, limit > max_entries_limit (9999 > 5000)\n")
     assert (await fetch(client, "query", query='{app="cart"}'))[0] == 400
     assert (await fetch(client, "query_range", query='{app="cart"}', start="x"))[0] == 400
+
+
+async def test_times_in_lines_are_those_of_their_stamps() -> None:
+    """What an app wrote about the time of a line agrees with the time that Loki gives the line."""
+    line = (60.0, '{"time":"2026-01-12T08:01:00.250000Z"}')
+    source = Source([Stream(freeze({"app": "pay"}), [line])])
+    async with TestClient(TestServer(loki_app(source, Clock()))) as client:
+        _, answer = await fetch(client, "query_range", query='{app="pay"}')
+    ((_, text),) = answer["data"]["result"][0]["values"]
+    assert text == '{"time":"2026-01-23T21:47:40.250000Z"}'

@@ -202,3 +202,35 @@ def test_files_are_copied_in_and_out_by_tar(world: World, kubectl: Client, pods:
         2,
         (2, b"tar: /nowhere: Cannot stat: No such file or directory\n"),
     )
+
+
+def test_a_program_that_ends_at_once_leaves_its_words(world: World, kubectl: Client) -> None:
+    """What a container says in the moment of its end is in its log, in `--previous`, and in Loki."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "brief", "namespace": "toy"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "brief", "image": "busybox:1.36", "command": ["echo", "hi"]}],
+        },
+    }
+    kubectl.create("pods", pod)
+    world.advance(world.now + 20)
+    assert kubectl.get("pods", "brief", "toy")["status"]["phase"] == "Succeeded"
+    door = world.door()
+    assert [text for _, text in door.logs(LogQuery("toy", "brief", "brief"))] == ["hi"]
+    found = [
+        text
+        for s in door.streams(0.0, world.now)
+        for _, text in s.lines(0.0, world.now)
+        if dict(s.labels).get("pod") == "brief"
+    ]
+    assert found == ["hi"]
+
+
+def test_a_command_that_reads_no_input_ends_by_itself_on_a_terminal(world: World, kubectl: Client, pods: Pods) -> None:
+    """`exec -it POD -- sh -c '...'` does not wait for a terminal that nobody closes."""
+    name = name_of(pods, kubectl, "web")
+    session = world.door().exec("toy", name, "web", ["sh", "-c", "cat /etc/hostname"], stdin=True, tty=True)
+    assert finish(world, session) == (0, f"{name}\r\n", "")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from itbench.core.clock import unix
 from itbench.core.errors import UsageError
 from itbench.kube.client import Client
 from itbench.kube.door import Pacer
@@ -103,3 +104,24 @@ async def test_a_blocked_request_leaves_a_standing_clock_alone(world: World) -> 
 def test_a_clock_that_makes_no_sense_is_refused(world: World, mode: str, rate: float, step_s: float) -> None:
     with pytest.raises(UsageError, match="clock"):
         WorldPacer(world, mode, rate, step_s)  # type: ignore[arg-type]
+
+
+def test_times_on_the_wire_do_not_flicker_while_the_world_lags_a_little(world: World) -> None:
+    """Half a second of lag, which is nothing, must not move every creationTimestamp by a second."""
+    wall = Wall()
+    pacer = WorldPacer(world, "live", wall=wall)
+    shown, behind = set(), 0.0
+    for lag in (0.0, 0.3, 0.6, 0.2):
+        wall.at += 10
+        world.advance(world.now + 10 - lag + behind)
+        behind = lag
+        pacer._note_offset()
+        shown.add(pacer.to_wire(0.0))
+        assert abs(pacer.to_wire(world.now) - wall.at) < 1.0
+    assert len(shown) == 1
+
+
+def test_containers_know_the_clients_calendar(world: World) -> None:
+    """`date` in a container agrees with the timestamps of objects."""
+    pacer = WorldPacer(world, "live", wall=Wall())
+    assert unix(0.0) + world.main.calendar_ahead_s == pacer.to_wire(0.0)

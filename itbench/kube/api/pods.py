@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
+from itbench.core.clock import shift_text
 from itbench.kube.api import answers, exec, forward
 from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.times import stamp
@@ -81,9 +82,11 @@ def _log_query(call: Call, container: str) -> LogQuery:
 
 
 def _format(call: Call, lines: list[tuple[float, str]]) -> bytes:
+    ahead_s = call.door.clock.shift()
+    shown = [(at, shift_text(text, ahead_s)) for at, text in lines]
     if call.flag("timestamps"):
-        return "".join(f"{stamp(call.door.pacer, at)} {text}\n" for at, text in lines).encode()
-    return "".join(text + "\n" for _, text in lines).encode()
+        return "".join(f"{stamp(call.door.pacer, at)} {text}\n" for at, text in shown).encode()
+    return "".join(text + "\n" for _, text in shown).encode()
 
 
 async def logs(call: Call) -> web.StreamResponse:
@@ -215,7 +218,7 @@ class Attached:
         fresh, self._last, self._told = _fresh(self._nodes, self._query, self._last, self._told)
         if not fresh and _ended(self._call, self._query.container):
             self.exit_code = 0
-        return [(1, "".join(text + "\n" for _, text in fresh).encode())] if fresh else []
+        return [(1, _format(self._call, fresh))] if fresh else []
 
 
 async def port_forward(call: Call) -> web.StreamResponse:

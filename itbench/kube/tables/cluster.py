@@ -67,8 +67,9 @@ def serviceaccount(obj: Obj) -> Cells:
 def event(obj: Obj) -> Cells:
     """Last seen, object, message."""
     series, about = obj.get("series") or {}, obj.get("involvedObject") or {}
-    first = moment(obj.get("firstTimestamp")) or moment(obj.get("eventTime"))
-    last = moment(series.get("lastObservedTime") or obj.get("lastTimestamp")) or first
+    first = moment(obj.get("firstTimestamp") or obj.get("eventTime"))
+    seen = moment(series.get("lastObservedTime") or obj.get("lastTimestamp"))
+    last = first if seen is None else seen
     source = obj.get("source") or {}
     origin = words(part for part in (source.get("component"), source.get("host")) if part)
     count = series.get("count") or obj.get("count") or 1

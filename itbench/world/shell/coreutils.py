@@ -93,7 +93,7 @@ def _long(call: Command, folder: str, name: str) -> str:
     is_folder = name.endswith("/")
     size = 4096 if is_folder else len((call.machine.read(path) or "").encode())
     mode = "drwxr-xr-x    2" if is_folder else "-rw-r--r--    1"
-    when = (EPOCH + timedelta(seconds=call.machine.now())).strftime("%b %d %H:%M")
+    when = (EPOCH + timedelta(seconds=call.machine.calendar())).strftime("%b %d %H:%M")
     return f"{mode} root     root     {size:>9} {when} {name.rstrip('/')}\n"
 
 
@@ -213,9 +213,9 @@ def hostname(call: Command) -> int:
 
 def date(call: Command) -> int:
     """date [-u] [+FORMAT]"""
-    moment = EPOCH + timedelta(seconds=call.machine.now())
+    moment = EPOCH + timedelta(seconds=call.machine.calendar())
     pattern = next((item[1:] for item in call.argv[1:] if item.startswith("+")), "%a %b %e %H:%M:%S UTC %Y")
-    pattern = pattern.replace("%s", str(int(unix(call.machine.now()))))
+    pattern = pattern.replace("%s", str(int(unix(call.machine.calendar()))))
     call.io.out(moment.strftime(pattern) + "\n")
     return 0
 

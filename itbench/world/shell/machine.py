@@ -16,6 +16,9 @@ class Machine(Protocol):
     def now(self) -> float:
         """World seconds."""
 
+    def calendar(self) -> float:
+        """World seconds as the clock on the wall of those outside shows them: what `date` prints."""
+
     def read(self, path: str) -> str | None:
         """Content of a file, None if there is none."""
 

@@ -1,5 +1,8 @@
 """Who may do what: tokens, RBAC, impersonation, reviews, audit."""
 
+import base64
+import json
+import re
 from typing import Any
 
 import pytest
@@ -72,6 +75,8 @@ async def test_service_account_tokens_carry_their_account(site: Any) -> None:
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
     token = (await site.http("POST", path, {"spec": {"expirationSeconds": 600}})).json["status"]["token"]
     name = "system:serviceaccount:default:default"
+    key = json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "=="))["kid"]
+    assert re.fullmatch(r"[\w-]{43}", key), "the key is named by its digest, as on a real cluster"
     refused = await site.http("GET", PODS, headers={"Authorization": f"Bearer {token}"})
     assert f'User "{name}" cannot list' in refused.json["message"]
     review = await site.http("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})

@@ -25,6 +25,9 @@ class Box:
     def now(self) -> float:
         return self.clock
 
+    def calendar(self) -> float:
+        return self.clock + 3600.0
+
     def read(self, path: str) -> str | None:
         return self.files.get(path)
 
@@ -166,3 +169,9 @@ def test_redis_cli_tells_when_nobody_listens() -> None:
 
 def test_an_endless_loop_is_stopped() -> None:
     assert run("while true; do :; done")[0] == 137
+
+
+def test_the_date_is_that_of_the_clients_calendar() -> None:
+    """An engineer who asks a container for the date sees the date of the cluster's objects."""
+    code, out, _, _ = run("date +%H:%M:%S")
+    assert (code, out) == (0, "09:00:00\n")
