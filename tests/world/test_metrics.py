@@ -94,6 +94,14 @@ def test_object_metrics_have_the_names_of_kube_state_metrics(world: World, kubec
     assert ask(world, 'kube_node_status_capacity{resource="cpu"} - kube_node_status_allocatable >= 0')
 
 
+def test_the_taint_of_a_cordoned_node_is_a_metric(world: World, kubectl: Client) -> None:
+    """Cordoning neither stops the exporter nor goes unseen, although one of the labels is called value."""
+    (node, *_) = [item["metadata"]["name"] for item in kubectl.list("nodes")]
+    kubectl.patch("nodes", node, "", {"spec": {"taints": [{"key": "disk", "value": "full", "effect": "NoSchedule"}]}})
+    world.advance(world.now + 40)
+    assert ask(world, f'kube_node_spec_taint{{node="{node}",key="disk",value="full",effect="NoSchedule"}}') == [1.0]
+
+
 def test_node_time_is_shared_by_modes_and_agrees_with_containers(world: World) -> None:
     """Modes add up to the time that passed on every core; what is not idle is the containers' work and the system's."""
     world.advance(world.now + 600)

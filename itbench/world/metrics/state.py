@@ -16,7 +16,7 @@ PHASES = ("Pending", "Succeeded", "Failed", "Unknown", "Running")
 UNITS = {"cpu": "core", "memory": "byte", "ephemeral_storage": "byte", "pods": "integer"}
 
 
-def _row(name: str, value: float, **labels: str) -> Row:
+def _row(name: str, value: float, /, **labels: str) -> Row:
     return freeze({"__name__": name, **JOB, **labels}), float(value)
 
 
