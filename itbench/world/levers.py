@@ -245,7 +245,7 @@ class Levers:
         assert operation is not None, "the document was validated"
         defects.spoil(operation.errors, operation.error_log)
         work_x, delay_s = 1.0, 0.0
-        for effect, value in self._effects(link):
+        for effect, value in self._effects(link, members, routes):
             defects.spoil(value if effect.errors == "value" else effect.errors, effect.log)
             work_x *= max(value if effect.cpu_x == "value" else effect.cpu_x, MIN_FACTOR)
             delay_s += (value if effect.latency_ms == "value" else effect.latency_ms) / 1000
@@ -375,7 +375,12 @@ class Levers:
             return parse_flags(pod_file(pod, obj, container.name, self.app.flags.file) or "")
         return {}
 
-    def _effects(self, link: Link) -> list[tuple[FlagEffect, float]]:
+    def _effects(
+        self,
+        link: Link,
+        members: dict[str, list[Member]],
+        routes: dict[tuple[str, str, int], tuple[str, frozenset[str]]],
+    ) -> list[tuple[FlagEffect, float]]:
         if self.app.flags is None or not self.flags:
             return []
         found: list[tuple[FlagEffect, float]] = []
@@ -384,7 +389,16 @@ class Levers:
             if value:
                 hits = [e for e in effects if e.service == link.workload and e.operation in (None, link.operation)]
                 found += [(effect, value) for effect in hits]
-        return found
+        return found if found and self._asks_flags(members.get(link.workload, []), routes) else []
+
+    def _asks_flags(self, found: list[Member], routes: dict[tuple[str, str, int], tuple[str, frozenset[str]]]) -> bool:
+        """Whether most pods of a service reach the flag service; without an answer clients take the default, which is off."""
+        assert self.app.flags is not None, "there are effects"
+        address, serving = self.app.flags.address, [m for m in found if m.serving]
+        if address is None or not serving:
+            return True
+        verdicts = [self._route(m, *locate(address, m.container.env), routes)[0] for m in serving]
+        return 2 * verdicts.count("ok") >= len(verdicts)
 
     # ---- checkpoints
 

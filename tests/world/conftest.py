@@ -40,6 +40,7 @@ flags:
   service: deployment/flagd
   container: flagd
   file: /etc/flagd/flags.json
+  address: {env: FLAGD_HOST, default: flagd, port: 8013}
   editor: {container: flagd-ui, port: 4000}
   effects: {apiFailure: [{service: deployment/api, operation: Get, errors: value, log: "flag is on"}]}
 edge: {limits: {configmap: edge-limits}}

@@ -90,6 +90,9 @@ def test_a_flag_in_the_config_map_acts_only_after_a_restart(world: World, kubect
     kubectl.patch("deployments.apps", "flagd", "toy", stamp)
     world.advance(world.now + 20)
     assert measure(world, 20) == pytest.approx(0.0, abs=1e-6)
+    set_env(kubectl, "api", FLAGD_HOST="nowhere")
+    world.advance(world.now + 60)
+    assert measure(world, 20) == pytest.approx(1.0), "a service that cannot ask works as if the flag were off"
 
 
 def test_a_program_of_another_image_does_not_serve(world: World, kubectl: Client, measure: Measure) -> None:

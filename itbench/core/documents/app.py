@@ -369,6 +369,8 @@ class Flags(Document):
     container: str
     file: str
     editor: FlagEditor | None = None
+    address: Address | None = None
+    """Where services ask for flags; those that do not get through work as if every flag were off. None: all get through."""
     effects: dict[str, tuple[FlagEffect, ...]] = {}
 
 
