@@ -13,6 +13,7 @@ from itbench.kube.client import Obj
 from itbench.kube.quantity import parse_quantity
 from itbench.world.settings import evaluate, locate
 from itbench.world.shell.coreutils import BUILTINS, COREUTILS
+from itbench.world.shell.input import SHELLS
 from itbench.world.shell.interpreter import Command, Io, Shell, Steps, Tool
 from itbench.world.shell.machine import Machine
 from itbench.world.shell.network import NETWORK
@@ -82,6 +83,8 @@ def launch(start: Start) -> Launch:
     """Decide what the process does from what it finds."""
     argv = [*(start.spec.get("command") or ()), *(start.spec.get("args") or ())]
     overridden = bool(start.spec.get("command"))
+    if start.spec.get("stdin") and _waits(start.program, argv):
+        return Launch()
     idle_image = start.program.runs_s is not None and not start.program.listens
     if argv and (overridden or idle_image):
         name = argv[0].rsplit("/", 1)[-1]
@@ -94,6 +97,12 @@ def launch(start: Start) -> Launch:
     if start.program.runs_s is not None:
         return _job(start)
     return _serve(start)
+
+
+def _waits(program: Program, argv: list[Any]) -> bool:
+    """Whether the process is a shell on an open standard input: it waits for somebody to attach."""
+    words = argv or program.process.split()
+    return len(words) == 1 and words[0].rsplit("/", 1)[-1] in SHELLS
 
 
 def no_such_file(command: str) -> str:

@@ -234,3 +234,24 @@ def test_a_command_that_reads_no_input_ends_by_itself_on_a_terminal(world: World
     name = name_of(pods, kubectl, "web")
     session = world.door().exec("toy", name, "web", ["sh", "-c", "cat /etc/hostname"], stdin=True, tty=True)
     assert finish(world, session) == (0, f"{name}\r\n", "")
+
+
+def test_a_debug_container_joins_a_running_pod(world: World, kubectl: Client, pods: Pods) -> None:
+    """An ephemeral container runs, can be entered, logs, ends without a restart, and the pod stays Ready."""
+    name = name_of(pods, kubectl, "web")
+    pod = kubectl.get("pods", name, "toy")
+    shell = {"name": "shell", "image": "busybox:1.36", "stdin": True, "tty": True}
+    brief = {"name": "brief", "image": "busybox:1.36", "command": ["echo", "hi"]}
+    spec = {**pod["spec"], "ephemeralContainers": [shell, brief]}
+    kubectl.update("pods", {**pod, "spec": spec}, subresource="ephemeralcontainers")
+    world.advance(world.now + 30)
+    status = kubectl.get("pods", name, "toy")["status"]
+    states = {row["name"]: row["state"] for row in status["ephemeralContainerStatuses"]}
+    assert "running" in states["shell"]
+    assert states["brief"]["terminated"]["exitCode"] == 0
+    assert {row["type"]: row["status"] for row in status["conditions"]}["Ready"] == "True"
+    assert [text for _, text in world.door().logs(LogQuery("toy", name, "brief"))] == ["hi"]
+    code, out, _ = finish(world, world.door().exec("toy", name, "shell", ["hostname"]))
+    assert (code, out) == (0, f"{name}\n")
+    again = World.load(world.save())
+    assert again.door().logs(LogQuery("toy", name, "brief")) == world.door().logs(LogQuery("toy", name, "brief"))

@@ -19,6 +19,7 @@ from itbench.kube.status import bad_request, failure
 _HOP = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "upgrade", "authorization", "host", "content-length"}
 )
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _LISTS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -159,7 +160,7 @@ def _ended(call: Call, container: str) -> bool:
     state = entry.object.get("status", {})
     if state.get("phase") in ("Succeeded", "Failed"):
         return True
-    rows = [row for key in ("containerStatuses", "initContainerStatuses") for row in state.get(key, ())]
+    rows = [row for key in _STATUSES for row in state.get(key, ())]
     return any(row["name"] == container and "terminated" in row.get("state", {}) for row in rows)
 
 
@@ -182,15 +183,25 @@ async def execute(call: Call) -> web.StreamResponse:
     if target.subresource == "exec" and not argv:
         raise bad_request("you must specify a command")
     session: Any
-    if target.subresource == "attach":
+    shell = _shell_of(pod, container) if target.subresource == "attach" and call.flag("stdin") else []
+    if target.subresource == "attach" and not shell:
         session = Attached(nodes, call, container)
     else:
         stdin, tty = call.flag("stdin"), call.flag("tty")
         try:
-            session = nodes.exec(target.namespace, target.name, container, argv, stdin=stdin, tty=tty)
+            session = nodes.exec(target.namespace, target.name, container, shell or argv, stdin=stdin, tty=tty)
         except ApiError as error:
             return await exec.serve_failure(call.request, error)
     return await exec.serve_session(call.request, query, session, call.door.pacer)
+
+
+def _shell_of(pod: Obj, container: str) -> list[str]:
+    """The shell that waits on a container's standard input (`kubectl debug -it`), or nothing."""
+    rows = [row for key in _LISTS for row in pod["spec"].get(key) or () if row["name"] == container]
+    if not rows or not rows[0].get("stdin"):
+        return []
+    argv = [*(rows[0].get("command") or ()), *(rows[0].get("args") or ())] or ["sh"]
+    return argv if len(argv) == 1 and argv[0].rsplit("/", 1)[-1] in ("sh", "bash", "ash") else []
 
 
 class Attached:

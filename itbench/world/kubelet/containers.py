@@ -272,6 +272,8 @@ def restarts(obj: Obj, c: ContainerState, spec: Obj) -> bool:
     failed = c.ended is not None and c.ended.exit_code != 0
     if c.kind == "sidecar":
         return True
+    if c.kind == "ephemeral":
+        return False
     if c.kind == "init":
         return failed and policy != "Never"
     return policy == "Always" or (policy == "OnFailure" and failed)

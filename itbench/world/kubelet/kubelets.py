@@ -21,6 +21,13 @@ from itbench.world.objects import Objects
 from itbench.world.shell.machine import Machine
 
 MAX_MOUNT_BACKOFF_S = 122.0
+LISTS = {
+    "main": "containers",
+    "init": "initContainers",
+    "sidecar": "initContainers",
+    "ephemeral": "ephemeralContainers",
+}
+"""Where in a pod's spec a kind of container is declared."""
 REFRESH_S = 60.0
 """How long a mounted ConfigMap's files lag behind the object (sync period and cache)."""
 
@@ -59,7 +66,7 @@ class Kubelets:
         """An event about a pod or one of its containers."""
         path = ""
         if container is not None:
-            path = f"spec.{'containers' if container.kind == 'main' else 'initContainers'}{{{container.name}}}"
+            path = f"spec.{LISTS[container.kind]}{{{container.name}}}"
         self._recorder(pod.node).event(self.now, obj, kind, reason, message, field_path=path)
 
     def _recorder(self, node: str) -> Recorder:
@@ -217,7 +224,7 @@ class Kubelets:
     def _initialise(self, pod: PodState, obj: Obj, now: float) -> None:
         """Init containers, one after the other; sidecars only have to start."""
         specs = specs_of(obj)
-        for container in [c for c in pod.containers.values() if c.kind != "main"]:
+        for container in [c for c in pod.containers.values() if c.kind in ("init", "sidecar")]:
             self.care.pump(pod, obj, container, specs[container.name], now)
             done = container.running and container.started
             if container.kind == "init":
@@ -233,7 +240,11 @@ class Kubelets:
 
     def _pump(self, pod: PodState, obj: Obj, now: float) -> None:
         specs = specs_of(obj)
+        for name in [row["name"] for row in obj["spec"].get("ephemeralContainers") or ()]:
+            if name not in pod.containers:  # `kubectl debug` adds them to running pods
+                pod.containers[name] = ContainerState(name, "ephemeral")
         running = [c for c in pod.containers.values() if c.kind == "sidecar" and c.phase != "new"]
+        running += [c for c in pod.containers.values() if c.kind == "ephemeral"]
         if pod.stage == "main":
             running += [c for c in pod.containers.values() if c.kind == "main"]
         frozen = pod.frozen_until > now
@@ -335,8 +346,10 @@ def _unversioned(obj: Obj) -> Obj:
 
 
 def specs_of(obj: Obj) -> dict[str, Obj]:
-    """Container specs by name, init containers first."""
-    return {item["name"]: item for item in (*(obj["spec"].get("initContainers") or ()), *obj["spec"]["containers"])}
+    """Container specs by name: init containers first, ephemeral ones last."""
+    spec = obj["spec"]
+    rows = (*(spec.get("initContainers") or ()), *spec["containers"], *(spec.get("ephemeralContainers") or ()))
+    return {item["name"]: item for item in rows}
 
 
 def _accept(obj: Obj, node: str, now: float) -> PodState:
@@ -360,7 +373,8 @@ def _moving(pod: PodState, now: float) -> bool:
         if container.phase == "pulling" or (container.phase == "new" and pod.stage == "main"):
             return True
         if container.running and (
-            container.exit_at < inf or (not container.ready and container.kind != "init" and not _stuck(container))
+            container.exit_at < inf
+            or (not container.ready and container.kind in ("main", "sidecar") and not _stuck(container))
         ):
             return True
     return False

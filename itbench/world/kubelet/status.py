@@ -32,18 +32,20 @@ def _state(container: ContainerState) -> Obj:
 
 def container_status(container: ContainerState, spec: Obj) -> Obj:
     """One entry of containerStatuses or initContainerStatuses."""
-    last = container.previous
+    last, ephemeral = container.previous, container.kind == "ephemeral"
     finished = container.phase == "exited" and container.ended is not None and container.ended.exit_code == 0
     found: Obj = {
         "name": container.name,
         "state": _state(container),
         "lastState": _terminated(last) if last is not None else {},
-        "ready": finished if container.kind == "init" else container.ready and container.running,
+        "ready": finished if container.kind == "init" else container.ready and container.running and not ephemeral,
         "restartCount": container.restarts,
         "image": container.image_name or spec.get("image", ""),
         "imageID": container.image_id,
-        "started": container.running and container.started,
+        "started": container.running and container.started and not ephemeral,
     }
+    if ephemeral:
+        del found["started"]
     if container.container_id:
         found["containerID"] = container.container_id
     resources = spec.get("resources")
@@ -82,8 +84,8 @@ def _condition(pod: PodState, kind: str, status: str, now: float, reason: str = 
 
 
 def _conditions(pod: PodState, obj: Obj, phase: str, now: float) -> list[Obj]:
-    inits = [c for c in pod.containers.values() if c.kind != "main"]
-    serving = [c for c in pod.containers.values() if c.kind != "init"]
+    inits = [c for c in pod.containers.values() if c.kind in ("init", "sidecar")]
+    serving = [c for c in pod.containers.values() if c.kind in ("main", "sidecar")]
     waiting = [c.name for c in inits if not _init_done(c)]
     unready = [c.name for c in serving if not (c.running and c.ready)]
     sandbox = "True" if pod.ip and phase not in ("Succeeded", "Failed") else "False"
@@ -129,7 +131,8 @@ def pod_status(pod: PodState, obj: Obj, host_ip: str, now: float) -> Obj:
     spec = obj["spec"]
     phase = phase_of(pod, spec.get("restartPolicy", "Always"))
     pod.phase = phase
-    specs = {item["name"]: item for item in (*(spec.get("initContainers") or ()), *spec["containers"])}
+    lists = ("initContainers", "containers", "ephemeralContainers")
+    specs = {item["name"]: item for key in lists for item in spec.get(key) or ()}
     status: Obj = {
         "phase": phase,
         "conditions": _conditions(pod, obj, phase, now),
@@ -147,9 +150,12 @@ def pod_status(pod: PodState, obj: Obj, host_ip: str, now: float) -> Obj:
         status["observedGeneration"] = obj["metadata"].get("generation", 1)
     if pod.ip:
         status["podIP"], status["podIPs"] = pod.ip, [{"ip": pod.ip}]
-    inits = [container_status(c, specs[c.name]) for c in pod.containers.values() if c.kind != "main"]
+    inits = [container_status(c, specs[c.name]) for c in pod.containers.values() if c.kind in ("init", "sidecar")]
     if inits:
         status["initContainerStatuses"] = inits
+    guests = [container_status(c, specs[c.name]) for c in pod.containers.values() if c.kind == "ephemeral"]
+    if guests:
+        status["ephemeralContainerStatuses"] = guests
     return status
 
 

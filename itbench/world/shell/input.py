@@ -1,4 +1,4 @@
-"""Whether a command line reads standard input to its end. Exec sessions ask: with `-i` or `-it` most commands do not wait for it."""
+"""Whether a command line reads standard input to its end; exec sessions ask, since with `-it` that end may never come."""
 
 import shlex
 from itertools import pairwise
