@@ -4,6 +4,7 @@ Asked by `itbench.engines.rego`. Message: `{policy, rule, input, data}`; answer:
 What agents write is evaluated only here: no network built-in exists, no file is read.
 """
 
+import json
 import resource
 from typing import Any
 
@@ -15,19 +16,11 @@ REFUSED = ("time.now_ns", "rand.intn", "uuid.rfc4122")
 """Built-ins whose answers differ from run to run; policies get the time as `data.itbench.now_ns`."""
 
 
-def plain(value: Any) -> Any:
-    """Sets as sorted lists, so that equal results are equal data."""
-    if isinstance(value, set | frozenset):
-        return sorted((plain(item) for item in value), key=repr)
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
-
-
 def answer(message: dict[str, Any]) -> dict[str, Any]:
-    """Evaluate; raises with the engine's own first lines on syntax and run-time errors."""
+    """Evaluate; raises with the engine's own first lines on syntax and run-time errors.
+
+    Asked as a query with a JSON answer: sets become sorted lists, and the engine's Python values cannot hold sets of objects.
+    """
     import regorus
 
     used = [name for name in REFUSED if name in message["policy"]]
@@ -39,10 +32,13 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
         engine.add_policy("policy.rego", message["policy"])
         engine.add_data(message.get("data") or {})
         engine.set_input(message["input"])
-        value = engine.eval_rule(message["rule"])
+        answered = json.loads(engine.eval_query_as_json(message["rule"]))
     except Exception as error:
         raise ValueError(str(error).split("Stack backtrace")[0].strip()) from error
-    return {"undefined": True} if value is None else {"value": plain(value)}
+    results = answered.get("result")
+    if not results:
+        return {"undefined": True}
+    return {"value": results[0]["expressions"][0]["value"]}
 
 
 if __name__ == "__main__":

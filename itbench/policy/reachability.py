@@ -107,7 +107,7 @@ def groups_of(inventory: Inventory, target: str) -> frozenset[str]:
     """The groups of a network interface, of all interfaces of an instance, or of a load balancer (by its ARN)."""
     found: set[str] = set()
     for item in inventory.get("NetworkInterfaces", ()):
-        attached = (item.get("Attachment") or {}).get("InstanceId", "")
+        attached = (item.get("Attachment") or {}).get("InstanceId")
         if target in (item["NetworkInterfaceId"], attached):
             found |= {group["GroupId"] for group in item.get("Groups", ())}
     for item in inventory.get("Instances", ()):

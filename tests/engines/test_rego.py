@@ -18,6 +18,7 @@ def evaluated(body, given=None, **limits):
         ("result := input.a + 1", {"a": 1}, 2),
         ("result contains x if some x in input.l", {"l": ["b", "a", "b"]}, ["a", "b"]),
         ('result := {"s": {1, 2}}', None, {"s": [1, 2]}),
+        ('result contains {"k": x} if some x in input.l', {"l": ["b", "a"]}, [{"k": "a"}, {"k": "b"}]),
         ("result := is_null(input)", None, True),
         ("result := false", None, False),
     ],
@@ -36,7 +37,7 @@ def test_undefined_is_told_apart_from_false_and_from_an_empty_result():
     [
         ("result := ", "error"),
         ("result = 1 { true }", "if"),
-        ("other := 1", "rule"),
+        ("other := 1", "has no value"),
         ('result := http.send({"method": "get", "url": "http://127.0.0.1:1"}).status_code', ""),
         ('result := crypto.sha256("a")', "could not find function"),
         ("result := time.now_ns()", "time.now_ns is not available"),

@@ -77,6 +77,26 @@ def test_the_reference_policy_is_right_everywhere_and_the_start_is_not(seed):
     assert {row["expected"] for row in wrong} >= {"not_satisfied", "not_assessed"}
 
 
+def policy_of(plan):
+    """The policy that a repair or decoy leaves: its own, or the one of the start."""
+    texts = [step.spec["content"] for step in plan.steps if step.kind == "file" and step.spec["path"] == "policy.rego"]
+    return texts[-1] if texts else START
+
+
+def test_every_repair_is_right_on_the_fixtures_and_every_decoy_that_they_must_catch_is_not():
+    scenario = Library().scenario("ciso-3").scenario
+    with policy(RIGHT, "data.check.result") as rego:
+        for plan in (*scenario.repairs, *scenario.decoys):
+            rows = judge(rego.variant(policy_of(plan)).evaluate, fixtures(0))
+            wrong = {row["expected"] for row in rows if not row["right"]}
+            sorts = {"detect": "not_satisfied", "permit": "satisfied"}
+            caught = getattr(plan, "caught_by", "")
+            if not caught:
+                assert not wrong, plan.name
+            elif caught in sorts:
+                assert sorts[caught] in wrong, plan.name
+
+
 @pytest.mark.parametrize("state", ["satisfied", "not_satisfied", "not_assessed"])
 def test_no_constant_is_right_on_more_than_its_own_sort(state):
     rows = judge(lambda given: Evaluation({"state": state, "violations": []}), fixtures(0))
@@ -185,4 +205,5 @@ def _items(seed):
     yield from ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(spaces))
     for item in items:
         meta = {key: value for key, value in item["metadata"].items() if key != "ownerReferences"}
+        meta |= {"name": "f-" + meta["name"]} if "name" in meta else {}
         yield {**item, "metadata": meta}

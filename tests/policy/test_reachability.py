@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from itbench.policy.ranges import PUBLIC_V4, Ranges, is_world
-from itbench.policy.reachability import Exposure, exposures, matches, reaches
+from itbench.policy.reachability import Exposure, exposures, groups_of, matches, reaches, sources
 
 SSH = [("tcp", 22)]
 
@@ -108,3 +108,70 @@ def test_adding_a_block_never_makes_the_world_unreachable(cidrs):
 def test_private_space_is_not_the_world_however_large():
     assert not is_world(Ranges.of(["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "224.0.0.0/3"]))
     assert PUBLIC_V4.size > 3 * 2**30
+
+
+def test_groups_of_an_instance_are_those_of_all_its_interfaces_and_balancers_have_their_own():
+    interfaces = [
+        {"NetworkInterfaceId": "eni-1", "Groups": [{"GroupId": "sg-a"}], "Attachment": {"InstanceId": "i-1"}},
+        {"NetworkInterfaceId": "eni-2", "Groups": [{"GroupId": "sg-b"}], "Attachment": {"InstanceId": "i-1"}},
+        {"NetworkInterfaceId": "eni-3", "Groups": [{"GroupId": "sg-c"}]},
+    ]
+    balancer = {"LoadBalancerArn": "arn:lb", "SecurityGroups": ["sg-d"]}
+    estate = {"NetworkInterfaces": interfaces, "LoadBalancers": [balancer]}
+    assert groups_of(estate, "i-1") == {"sg-a", "sg-b"} and groups_of(estate, "eni-3") == {"sg-c"}
+    assert groups_of(estate, "arn:lb") == {"sg-d"} and groups_of(estate, "") == frozenset()
+
+
+PORTS = (20, 22, 25, 3389)
+ADDRESSES = ("8.8.8.8", "100.100.1.1", "130.5.5.5", "203.0.113.7", "10.0.0.9")
+PERMISSION = st.builds(
+    lambda protocol, ends, cidrs, lists: {
+        "IpProtocol": protocol,
+        **({} if protocol == "-1" else {"FromPort": min(ends), "ToPort": max(ends)}),
+        "IpRanges": [{"CidrIp": cidr} for cidr in cidrs],
+        "PrefixListIds": [{"PrefixListId": name} for name in lists],
+    },
+    st.sampled_from(["tcp", "udp", "-1", "6"]),
+    st.tuples(st.integers(0, 4000), st.integers(0, 4000)),
+    st.lists(CIDR, max_size=3),
+    st.lists(st.sampled_from(["pl-1", "pl-2", "pl-gone"]), max_size=2),
+)
+
+
+def lets_in(permission, lists, protocol, port, address):
+    """The plain reading of one permission: no unions, no intervals."""
+    named = {"6": "tcp"}.get(permission["IpProtocol"], permission["IpProtocol"])
+    if named != "-1" and (named != protocol or not permission["FromPort"] <= port <= permission["ToPort"]):
+        return False
+    cidrs = [item["CidrIp"] for item in permission["IpRanges"]]
+    cidrs += [cidr for item in permission["PrefixListIds"] for cidr in lists.get(item["PrefixListId"], ())]
+    return any(ip_address(address) in ip_network(cidr, strict=False) for cidr in cidrs)
+
+
+@given(
+    st.lists(st.lists(PERMISSION, max_size=3), min_size=1, max_size=3),
+    st.lists(CIDR, max_size=2),
+    st.lists(CIDR, max_size=2),
+    st.sampled_from(["tcp", "udp"]),
+)
+def test_reachability_equals_the_plain_reading_of_every_rule(groups, first, second, protocol):
+    lists = {"pl-1": first, "pl-2": second}
+    ids = [f"sg-{number}" for number in range(len(groups))]
+    estate = inventory(
+        *(group(*permissions, name=name) for name, permissions in zip(ids, groups, strict=True)),
+        lists=[{"PrefixListId": name, "Entries": [{"Cidr": cidr} for cidr in cidrs]} for name, cidrs in lists.items()],
+        interfaces=[{"NetworkInterfaceId": "eni-1", "Groups": [{"GroupId": name} for name in ids]}],
+    )
+    for port in PORTS:
+        for address in ADDRESSES:
+            plain = any(lets_in(each, lists, protocol, port, address) for permissions in groups for each in permissions)
+            assert reaches(estate, address, "eni-1", protocol, port) == plain
+
+
+@given(st.lists(PERMISSION, max_size=3), PERMISSION)
+def test_one_rule_more_never_closes_anything(permissions, more):
+    before, after = inventory(group(*permissions)), inventory(group(*permissions, more))
+    for port in PORTS:
+        small, large = sources(before, "sg-a", "tcp", port), sources(after, "sg-a", "tcp", port)
+        assert small | large == large
+    assert set(exposures(before, [("tcp", 22)])) <= set(exposures(after, [("tcp", 22)]))
