@@ -18,6 +18,24 @@ from itbench.library.vocabulary import Vocabulary
 _ID_LINE = re.compile(r"^id:\s*['\"]?([A-Za-z0-9@-]+)", re.MULTILINE)
 
 
+def manifest_targets(app: Path) -> list[str]:
+    """Objects of an app's manifests as `kind/namespace/name`, sorted; read line by line, as manifests are long."""
+    found = set()
+    for file in sorted((app / "manifests").glob("*.yaml")):
+        for text in file.read_text(encoding="utf-8").split("\n---"):
+            kind, name, namespace = (
+                re.search(pattern, text, re.MULTILINE)
+                for pattern in (
+                    r"^kind: *(\w+)",
+                    r"^(?:  name:|metadata: *\{.*?\bname:) *([\w.-]+)",
+                    r"^(?:  namespace:|metadata: *\{.*?\bnamespace:) *([\w.-]+)",
+                )
+            )
+            if kind and name:
+                found.add("/".join([kind[1].lower(), *([namespace[1]] if namespace else []), name[1]]))
+    return sorted(found)
+
+
 @dataclass(frozen=True)
 class Found:
     """A scenario and where it lies."""
@@ -92,7 +110,43 @@ class Library:
             self._lint_use(use.id, place, use.args, file)
         app = scenario.environment.app
         if app is not None:
-            self.app_folder(app.id)
+            self._lint_targets(scenario, file, self._app_folder_of(app.id, file))
+        truth = scenario.truth
+        if "diagnosis" in scenario.task.answers and truth.verdict == "incident" and not truth.root_causes:
+            raise DocumentError(
+                f"{file}:1: truth: no root cause",
+                expected="at least one, as the task asks for a diagnosis of an incident",
+            )
+
+    def _app_folder_of(self, identifier: str, file: Path) -> Path:
+        try:
+            return self.app_folder(identifier)
+        except UsageError as error:
+            raise DocumentError(f"{file}:1: environment.app: {error}") from error
+
+    def _lint_targets(self, scenario: Scenario, file: Path, app: Path) -> None:
+        """Targets are objects of the app's manifests, of a kind that the fault can act on."""
+        known = manifest_targets(app)
+        for place in ("faults", "noise"):
+            for use in getattr(scenario, place):
+                kinds = self.fault(use.id, place).targets
+                if not kinds or "{" in use.target:
+                    continue
+                kind = use.target.partition("/")[0]
+                if kind not in kinds:
+                    raise DocumentError(
+                        f"{file}:1: {place}: {use.id} cannot act on its target",
+                        seen=use.target,
+                        expected=" or ".join(f"{kind}/NAMESPACE/NAME" for kind in kinds),
+                        hint=nearest(use.target, known),
+                    )
+                if use.target not in known and any(name.startswith(f"{kind}/") for name in known):
+                    raise DocumentError(
+                        f"{file}:1: {place}: {use.id}: {app.name} has no such target",
+                        seen=use.target,
+                        expected="an object of the app's manifests",
+                        hint=nearest(use.target, [name for name in known if name.startswith(f"{kind}/")]),
+                    )
 
     def _lint_use(self, identifier: str, place: str, args: dict[str, Any], file: Path) -> None:
         try:

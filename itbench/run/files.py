@@ -101,7 +101,10 @@ class TrialFolder:
             return Evidence.model_validate(data)
         except (OSError, ValueError) as error:
             raise UsageError(
-                "no complete evidence", seen=str(folder), expected="the evidence of a finished trial", hint=str(error)
+                "no complete evidence",
+                seen=str(folder),
+                expected="the evidence of a finished trial",
+                hint=_brief(error),
             ) from error
 
     def write_result(self, result: Result) -> None:
@@ -123,8 +126,13 @@ class TrialFolder:
             return Result.model_validate_json(self.result_file.read_bytes())
         except (OSError, ValueError) as error:
             raise UsageError(
-                "no result", seen=str(self.result_file), expected="a finished trial", hint=str(error)
+                "no result", seen=str(self.result_file), expected="a finished trial", hint=_brief(error)
             ) from error
+
+
+def _brief(error: Exception) -> str:
+    """An error as one line; those of documents have many."""
+    return " ".join(str(error).split())[:200]
 
 
 @dataclass(frozen=True)

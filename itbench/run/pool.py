@@ -48,18 +48,17 @@ async def _relay(stream: asyncio.StreamReader, job: Job, progress: Progress) -> 
     while True:
         try:
             line = await stream.readline()
-            record = json.loads(line) if line else None
+            if not line:
+                return kept.last
+            record = json.loads(line)
         except ValueError:  # no JSON, or a line longer than any record
             continue
-        if record is None:
-            break
         if not isinstance(record, dict):
             continue
         if "result" in record or "error" in record:
             kept.last = record
         else:
             progress(job, record)
-    return kept.last
 
 
 async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Outcome:
@@ -115,6 +114,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await asyncio.wait_for(process.wait(), GRACE_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def run_jobs(

@@ -100,13 +100,16 @@ def resume(folder: Path) -> Run:
     """A run that was begun before.
 
     Raises:
-        UsageError: no run there.
+        UsageError: no run there, or its document is damaged.
     """
-    from itbench.core.documents.base import load
+    from itbench.core.documents.base import DocumentError, load
 
     if not (folder / "run.yaml").is_file():
         raise UsageError("no run to resume", seen=str(folder), expected="the folder of a run, with run.yaml")
-    return Run(load(RunDocument, folder / "run.yaml"), RunFolder(folder))
+    try:
+        return Run(load(RunDocument, folder / "run.yaml"), RunFolder(folder))
+    except DocumentError as error:
+        raise UsageError("the run's folder is damaged", seen=str(folder), hint=str(error)) from error
 
 
 def lock(document: RunDocument, library: Library) -> Lock:

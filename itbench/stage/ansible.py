@@ -20,6 +20,8 @@ LAUNCH = Path(__file__).with_name("launch.py")
 ASK = Path(__file__).with_name("ask.py")
 POLL_S = 0.2
 """Wall seconds between two looks at whether the play is to be cancelled."""
+LIMIT_S = 900.0
+"""Wall seconds that a play may take: a task that never ends must not hold a run for ever."""
 _FAILED = ("runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -34,6 +36,7 @@ class Play:
         kubeconfig: of the identity that stages.
         variables: extra vars.
         control_url, control_token: where the playbook's gate and wait tasks ask; empty when nobody answers.
+        limit_s: wall seconds after which the play is ended and has failed.
     """
 
     playbook: Path
@@ -42,6 +45,7 @@ class Play:
     variables: dict[str, Any]
     control_url: str = ""
     control_token: str = ""
+    limit_s: float = LIMIT_S
 
 
 @dataclass
@@ -60,6 +64,10 @@ class _Events:
         if text:
             self.lines.append(text)
         return False
+
+    def last(self) -> str:
+        """The last that Ansible printed, such as the name of the task that hangs."""
+        return _short(self.lines[-1], 200) if self.lines else "nothing"
 
     def reason(self) -> str:
         """The failed task and its message, else the last that Ansible printed."""
@@ -95,6 +103,13 @@ async def run_play(play: Play) -> None:
         stop.set()
         await asyncio.wait([work])
         raise
+    if status == "timeout":
+        raise EnvironmentFault(
+            f"playbook {play.playbook.name} did not end",
+            cause="stage_failed",
+            expected=f"an end within {play.limit_s:g} s",
+            hint=f"the last it said: {events.last()}",
+        )
     if status != "successful":
         raise EnvironmentFault(
             f"playbook {play.playbook.name} {status}", cause="stage_failed", hint=events.reason(), seen=status
@@ -116,7 +131,7 @@ def _run(play: Play, stop: threading.Event) -> tuple[str, _Events]:
         inventory="localhost,",
         extravars=play.variables,
         envvars=_environment(play),
-        settings={"pexpect_timeout": POLL_S, "suppress_ansible_output": True},
+        settings={"pexpect_timeout": POLL_S, "suppress_ansible_output": True, "job_timeout": play.limit_s},
         event_handler=events.take,
         cancel_callback=stop.is_set,
         quiet=True,

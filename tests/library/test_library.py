@@ -21,6 +21,7 @@ faults: [{id: gone-wrong, target: deployment/shop/a, args: {tag: x}}]
 page: hello
 checks: [{held: {for: 2m}}]
 repairs: [{name: r, steps: [{say: hello}]}]
+truth: {root_causes: [{entity: deployment/shop/a, mechanism: image-unavailable}]}
 """
 FAULT = """\
 schema: itbench/fault/v1
@@ -113,3 +114,60 @@ def test_a_selection_needs_a_name_and_must_leave_something(pack):
         chosen(where, ("sre-900",), domain="ciso")
     with pytest.raises(UsageError, match="no such suite"):
         chosen(where, (), suite="smokey")
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: checkout
+  namespace: shop
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: flags, namespace: shop}
+"""
+
+
+@pytest.fixture
+def app(pack):
+    """The pack with an app of two objects; gives a function that sets the fault's target."""
+    root = pack.parents[3]
+    (root / "playbooks/apps/small/manifests").mkdir(parents=True)
+    (root / "playbooks/apps/small/manifests/a.yaml").write_text(DEPLOYMENT)
+    (root / "playbooks/faults/gone-wrong/fault.yaml").write_text(FAULT + "targets: [deployment]\n")
+    text = SCENARIO.replace("environment: {}", "environment: {app: {id: small}}")
+
+    def target(name):
+        pack.write_text(text.replace("deployment/shop/a,", f"{name},"))
+        return Library((str(root),), VOCABULARY).scenario("sre-900")
+
+    return target
+
+
+def test_a_target_of_the_apps_manifests_is_right(app):
+    assert app("deployment/shop/checkout").scenario.faults[0].target == "deployment/shop/checkout"
+
+
+@pytest.mark.parametrize("name", ["deployment/shop/chekout", "deployment/shopp/checkout"])
+def test_a_misspelt_target_names_the_nearest_right_one(app, name):
+    with pytest.raises(DocumentError, match=f"small has no such target: '{name}'.*mean 'deployment/shop/checkout'"):
+        app(name)
+
+
+@pytest.mark.parametrize("name", ["configmap/shop/flags", "deploymnt/shop/checkout", "checkout"])
+def test_a_target_of_another_kind_than_the_fault_takes_is_found(app, name):
+    with pytest.raises(DocumentError, match=f"cannot act on its target: '{name}'; expected deployment/NAMESPACE/NAME"):
+        app(name)
+
+
+def test_an_app_that_does_not_exist_is_named_with_the_file(pack):
+    pack.write_text(SCENARIO.replace("environment: {}", "environment: {app: {id: astronomy-shp}}"))
+    with pytest.raises(DocumentError, match=r"scenario.yaml:1: environment.app: no such app.*'astronomy-shop'"):
+        Library((str(pack.parents[3]),), VOCABULARY).scenario("sre-900")
+
+
+def test_a_diagnosis_of_an_incident_needs_a_root_cause_to_compare_with(pack):
+    pack.write_text("".join(line for line in SCENARIO.splitlines(True) if not line.startswith("truth")))
+    with pytest.raises(DocumentError, match="truth: no root cause"):
+        Library((str(pack.parents[3]),), VOCABULARY).scenario("sre-900")

@@ -1,6 +1,7 @@
 """Running playbooks: failures in one clear line, nothing left running."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,19 @@ async def test_a_playbook_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     """A misspelt module is reported, although no task ever ran."""
     with pytest.raises(EnvironmentFault, match="no_such_module"):
         await run_play(_play(tmp_path, HEAD + "    - no_such_module: {a: 1}\n"))
+
+
+async def test_a_play_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    """The error says how long it had; its processes are gone."""
+    tasks = "    - name: Wait for ever\n      ansible.builtin.command: {cmd: sleep 300}\n"
+    with pytest.raises(EnvironmentFault, match=r"play.yml did not end; expected an end within 6 s") as caught:
+        await run_play(replace(_play(tmp_path, HEAD + tasks), limit_s=6.0))
+    assert caught.value.cause == "stage_failed"
+    for _ in range(50):
+        if not _running(tmp_path):
+            break
+        await asyncio.sleep(0.1)
+    assert _running(tmp_path) == []
 
 
 async def test_a_cancelled_play_leaves_no_process(tmp_path: Path) -> None:
