@@ -235,10 +235,12 @@ def _phases(view: TrialView, scale: Scale, bottom: float) -> str:
     return "".join(parts)
 
 
-def _alert_lanes(alerts: Sequence[AlertView]) -> list[tuple[str, list[AlertView]]]:
+def _alert_lanes(alerts: Sequence[AlertView], scale: Scale) -> list[tuple[str, list[AlertView]]]:
+    """Alerts by name; those that were over before the first phase (while the estate came up) are no part of the incident."""
     lanes: dict[str, list[AlertView]] = {}
     for alert in sorted(alerts, key=lambda each: each.start):
-        lanes.setdefault(alert.name, []).append(alert)
+        if alert.end is None or alert.end > scale.start:
+            lanes.setdefault(alert.name, []).append(alert)
     return list(lanes.items())
 
 
@@ -319,7 +321,7 @@ def describe(view: TrialView, scale: Scale) -> str:
 def draw_timeline(view: TrialView, ident: str = "timeline") -> str:
     """The SVG element; `ident` makes ids unique where a page has several."""
     scale = scale_of(view)
-    lanes = _alert_lanes(view.alerts)
+    lanes = _alert_lanes(view.alerts, scale)
     shown, hidden = lanes[:MAX_ALERT_LANES], len(lanes[MAX_ALERT_LANES:])
     top, body = 44.0, []
     for name, thinned in _worst_first(view, scale):

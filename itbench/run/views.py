@@ -95,7 +95,7 @@ def _excerpts(evidence: Evidence) -> list[tuple[str, str]]:
         for w in evidence.writes
     ]
     found = [("Writes of the agent", "\n".join(writes))] if writes else []
-    shown = {name: value for name, value in evidence.facts.items() if name not in ("slo", "alerts")}
+    shown = {name: value for name, value in evidence.facts.items() if value and name not in ("slo", "alerts")}
     return found + [(f"Facts: {name}", _pretty({name: value})) for name, value in shown.items()]
 
 
