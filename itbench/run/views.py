@@ -104,8 +104,8 @@ def run_view(folder: RunFolder) -> RunView:
     trials, results = [], []
     for trial in folder.trials():
         try:
-            results.append(trial.read_result())
             trials.append(trial_view(trial))
+            results.append(trial.read_result())
         except ItbenchError:
             continue
     return RunView(
