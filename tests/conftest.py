@@ -1,6 +1,10 @@
 """Tests reach nothing but the loopback."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("itbench", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("itbench")
 
 
 @pytest.fixture(autouse=True)
