@@ -65,6 +65,8 @@ def read_bytes(workspace: Path, path: str, limit: int = MAX_FILE) -> bytes:
         raise OutsideWorkspace(f"{path!r} names no file")
     with _folder(workspace, folders) as folder:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OutsideWorkspace(f"{path!r} is a folder, not a regular file")
         with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OutsideWorkspace(f"{path!r} is not a regular file")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
 
-from itbench.core.documents.task import Submission, ToolSpec
+from itbench.core.documents.task import Submission, ToolSpec, not_plain
 from itbench.tools.context import CallRecord, ToolContext, stable_digest
 
 POLL_S = 0.2
@@ -123,6 +123,9 @@ class Toolbox:
             return f"no tool {name!r}; " + (
                 f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.tools)}"
             )
+        problem = not_plain(arguments)  # what cannot be recorded is not done: evidence is written as JSON
+        if problem:
+            return f"{name}: arguments are not plain JSON: {problem}"
         errors = sorted(self._validators[name].iter_errors(arguments), key=lambda e: list(map(str, e.path)))
         if errors:
             place = ".".join(map(str, errors[0].path)) or "arguments"

@@ -213,6 +213,9 @@ def parse_submission(data: str | bytes | Mapping[str, Any]) -> Submission:
     raw = _decoded(data) if isinstance(data, str | bytes) else data
     if not isinstance(raw, Mapping):
         raise SubmissionInvalid("submission is not an object", seen=_short(raw), expected="a JSON object")
+    problem = not_plain(raw)
+    if problem:
+        raise SubmissionInvalid(f"submission cannot be kept ({problem})", expected="finite numbers and valid text")
     try:
         return Submission.model_validate(dict(raw))
     except ValidationError as error:
@@ -220,6 +223,15 @@ def parse_submission(data: str | bytes | Mapping[str, Any]) -> Submission:
         place = ".".join(str(part) for part in first["loc"]) or "submission"
         reason = str(first["msg"]).removeprefix("Value error, ").replace("valid tuple", "list")
         raise SubmissionInvalid(f"submission key {place}: {reason}", seen=_short(first.get("input"))) from error
+
+
+def not_plain(value: Any) -> str:
+    """Why a value cannot be written down as JSON (NaN, half a character, too deep, other types); empty when it can."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        return str(error).splitlines()[0][:200]
+    return ""
 
 
 def _decoded(data: str | bytes) -> Any:
