@@ -1,4 +1,4 @@
-"""`TASK.md`: the task as a person or a model reads it. Written into an agent's workspace, printed by `itbench play`."""
+"""`TASK.md`: the task as a person or a model reads it. Written into an agent's workspace, named by `itbench up`."""
 
 import json
 

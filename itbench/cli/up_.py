@@ -1,14 +1,19 @@
 """Leave a broken estate running, to play with: prints the page, KUBECONFIG and addresses, and how to end it.
 
+Whoever exports what is printed may use `itbench tool` and hand an answer in with `itbench submit`, as an agent does. With
+`--wait` the command stays until then and prints the verdict: a person is the agent.
+
 examples:
   itbench up sre-12
+  itbench up sre-12 --wait
   itbench up sre-1 --clock scaled:10
 """
 
 import argparse
+from typing import Any
 
-from itbench.cli.common import add_json, add_library, dump, library
-from itbench.run.estates import start
+from itbench.cli.common import add_json, add_library, dump, library, table
+from itbench.run.estates import Estate, await_verdict, start
 from itbench.run.jobs import Job
 
 SHOWN = {
@@ -18,6 +23,8 @@ SHOWN = {
     "loki_url": "LOKI_URL",
     "jaeger_url": "JAEGER_URL",
     "aws_endpoint_url": "AWS_ENDPOINT_URL",
+    "tools_url": "ITBENCH_TOOLS_URL",
+    "tools_token": "ITBENCH_TOOLS_TOKEN",
 }
 
 
@@ -26,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", help="scenario id, as `itbench list` shows it")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the estate (default 0: as written)")
     parser.add_argument("--clock", default="live", help="live, scaled:N or stepped:S")
+    parser.add_argument("--wait", action="store_true", help="wait for the answer, grade it, and end the estate")
     add_library(parser)
     add_json(parser)
 
@@ -39,9 +47,18 @@ def run(arguments: argparse.Namespace) -> int:
     estate, found = start(job)
     endpoints = found["endpoints"]
     if arguments.json:
-        print(dump({"name": estate.folder.name, "pid": estate.pid} | found))
-        return 0
-    print(found["page"])
+        print(dump({"name": estate.folder.name, "pid": estate.pid} | found), flush=True)
+    else:
+        _show(found["page"], endpoints)
+    if arguments.wait:
+        return _judge(estate, as_json=arguments.json)
+    if not arguments.json:
+        print(f"\nEnd it with: itbench down {estate.folder.name}")
+    return 0
+
+
+def _show(page: str, endpoints: dict[str, Any]) -> None:
+    print(page)
     for field, variable in SHOWN.items():
         if endpoints.get(field):
             print(f"export {variable}={endpoints[field]}")
@@ -49,5 +66,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"export {variable}={value}")
     for name, path in endpoints.get("databases", {}).items():
         print(f"# database {name}: {path}")
-    print(f"\nEnd it with: itbench down {estate.folder.name}")
+    print("# hand in an answer with: itbench submit FILE (its form: itbench task)", flush=True)
+
+
+def _judge(estate: Estate, *, as_json: bool) -> int:
+    """Wait for the verdict, print it, and end the estate whatever happens."""
+    try:
+        result = await_verdict(estate)
+    finally:
+        estate.end()
+    if as_json:
+        print(dump(result))
+        return 0
+    cause = "" if result["cause"] == "checks" else f"{result['cause']} {result['detail']}"
+    print(f"\n{result['outcome'].upper()} {cause}".rstrip())
+    rows = [("held" if check["passed"] else "missed", check["name"], check["seen"]) for check in result["checks"]]
+    print(table(rows, ("CHECK", "NAME", "SEEN")))
     return 0

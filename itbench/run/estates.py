@@ -115,6 +115,33 @@ def _announced(folder: Path, process: "subprocess.Popen[bytes]") -> dict[str, An
         time.sleep(POLL_S)
 
 
+def verdict(estate: Estate) -> dict[str, Any] | None:
+    """The result of an estate whose answer was handed in and graded; None while there is none."""
+    found = None
+    for line in (estate.folder / "log.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        found = record.get("result", found)
+        if "error" in record:
+            raise EnvironmentFault(str(record["error"]))
+    return found
+
+
+def await_verdict(estate: Estate) -> dict[str, Any]:
+    """Wait until the answer has been handed in and graded.
+
+    Raises:
+        EnvironmentFault: the estate ended without a result.
+    """
+    while True:
+        alive = estate.pid is not None
+        found = verdict(estate)
+        if found is not None:
+            return found
+        if not alive:
+            raise EnvironmentFault("the estate ended without a result", seen=estate.folder.name)
+        time.sleep(POLL_S)
+
+
 def running() -> list[Estate]:
     """Estates whose folders exist, dead ones included."""
     return [Estate(folder) for folder in sorted(estates_home().glob("*")) if folder.is_dir()]
