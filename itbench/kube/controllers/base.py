@@ -114,9 +114,10 @@ def owner_reference(owner: Obj) -> Obj:
     }
 
 
-def stable_hash(*parts: object, length: int = 10) -> str:
-    """A hash in the alphabet of generated names, the same on every machine."""
-    return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest(*parts)[:length])
+def stable_hash(*parts: object) -> str:
+    """A 32-bit hash as real controllers write it: decimal digits mapped to the alphabet of names, so only `4-9bcdf` occur."""
+    number = int.from_bytes(digest(*parts)[:4], "big")
+    return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(number))
 
 
 def seconds(text: str | None, default: float = 0.0) -> float:
