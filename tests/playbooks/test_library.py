@@ -106,3 +106,13 @@ def test_the_shop_serves_the_fifteen_public_flags_all_off() -> None:
     assert len(flags) == 16
     assert "seasonalBanner" in flags
     assert {flag["defaultVariant"] for flag in flags.values()} == {"off"}
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_service_levels_that_people_read_are_those_that_are_graded(app: str) -> None:
+    """configmap/slo-policy, where the app has one, says for every journey what app.yaml says."""
+    graded = load(App, PLAYBOOKS / "apps" / app / "app.yaml").slo
+    for policy in (doc for doc in _documents(app) if doc["metadata"]["name"] == "slo-policy"):
+        read = yaml.safe_load(policy["data"]["slo.yaml"])["journeys"]
+        levels = {name: (level["success"], level.get("p99_ms")) for name, level in read.items()}
+        assert levels == {name: (level.success, level.p99_ms) for name, level in graded.items()}
