@@ -149,7 +149,7 @@ def nets(draw, budgets=True):
                 timeout_s=inf if parent < 0 else draw(st.sampled_from([0.5, 1.0, 3.0])), retries=draw(st.integers(0, 2)),
                 backoff_s=draw(st.sampled_from([0.0, 0.1, 1.0])), calls=draw(st.sampled_from([0.3, 1.0, 2.0])),
                 soft=draw(st.booleans()), budget=draw(st.sampled_from([-1.0, 0.1])) if budgets else -1.0,
-                join=draw(st.booleans()),
+                join=draw(st.booleans()), retry_errors=draw(st.booleans()),
             )
         )  # fmt: skip
         calls.append(1.0 if parent < 0 else calls[parent] * edges[i].calls)

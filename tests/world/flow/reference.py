@@ -390,7 +390,11 @@ class Reference:
             self.count["late"][e] += a[~live].sum()
             r, i, a = r[live], i[live], a[live]
             np.subtract.at(self.open, (r, i % self.h), a)
-            self.fail(r, a, self.origin[r, i % self.h])
+            if self.spec.edges[e].retry_errors:
+                self.fail(r, a, self.origin[r, i % self.h])
+            else:
+                self.count["failed"][e] += a.sum()
+                self.settle(self.lost, np.full(len(a), e), a, self.origin[r, i % self.h])
 
     def judge(self):
         bad = sum(self.count[k].sum() for k in ("timed_out", "late", "reset"))
