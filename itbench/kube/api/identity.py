@@ -51,6 +51,7 @@ class Tokens:
     def revoke(self, user: str) -> None:
         """End all static tokens of a user."""
         self._static = {key: owner for key, owner in self._static.items() if owner.name != user}
+        self._headers.clear()
 
     def issue_service_account(
         self, account: Obj, lifetime_s: int, audiences: list[str], bound: Obj | None = None
