@@ -6,7 +6,7 @@ import json
 import yaml
 
 from itbench.audit.access import cluster_role, profile
-from itbench.cli.main import main
+from itbench.cli.main import _run_verb, main
 from itbench.core.ids import Ids
 from itbench.kube.api import serve
 from itbench.kube.plane import ControlPlane
@@ -42,8 +42,8 @@ async def audited(estate, folder, *options, without=()):
     try:
         file = folder / "kubeconfig"
         file.write_text(server.kubeconfig(AUDITOR, ()))
-        words = ["audit", "--profile", "cis-k8s", "--kubeconfig", str(file), "--out", str(folder / "out"), *options]
-        code = await asyncio.to_thread(main, words)
+        words = ["--profile", "cis-k8s", "--kubeconfig", str(file), "--out", str(folder / "out"), *options]
+        code = await asyncio.to_thread(_run_verb, "audit", words)  # `main` sets signal handlers: not in a thread
     finally:
         await server.close()
     return code, [record for record in plane.audit if record.user == AUDITOR]
