@@ -232,10 +232,11 @@ class SreDriver:
         return bool(specs)
 
     async def revert(self) -> None:
-        """Take the faults back, the last one first."""
+        """Take the faults back, the last one first, and then the noise, so that nothing is left but the baseline."""
         self.environment.hand_over()
-        for use in reversed(self.plan.scenario.faults):
-            await self.environment.revert(use)
+        for part, uses in (("faults", self.plan.scenario.faults), ("noise", self.plan.scenario.noise)):
+            for use in reversed(uses):
+                await self.environment.revert(use, part)
 
     # -- records ---------------------------------------------------------------------------------------------------
 

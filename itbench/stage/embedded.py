@@ -255,19 +255,19 @@ class EmbeddedEnvironment:
 
     async def inject(self, use: Use) -> None:
         """Apply one fault once more."""
-        await self._change("inject", use)
+        await self._change("inject", use, "faults")
 
-    async def revert(self, use: Use) -> None:
-        """Take one fault back."""
-        await self._change("revert", use)
+    async def revert(self, use: Use, part: str = "faults") -> None:
+        """Take one fault back, or a piece of noise (`part="noise"`)."""
+        await self._change("revert", use, part)
 
-    async def _change(self, verb: str, use: Use) -> None:
+    async def _change(self, verb: str, use: Use, part: str) -> None:
         async def green() -> None:
             """Nothing waits at a gate here."""
 
         stood = self.pacer.standing
         self.pacer.stand()
-        variables = change_variables(self.staging, KIND, "faults", verb, [use])
+        variables = change_variables(self.staging, KIND, part, verb, [use])
         try:
             async with Control(green, self.advance) as control:
                 await self._play(self._playbooks("change.yml") / "change.yml", variables, control)

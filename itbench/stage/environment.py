@@ -115,7 +115,7 @@ class Environment(Protocol):
     async def inject(self, use: Use) -> None:
         """Apply one fault once more, by its playbook."""
 
-    async def revert(self, use: Use) -> None:
+    async def revert(self, use: Use, part: str = "faults") -> None:
         """Take one fault back exactly, by its playbook."""
 
     async def end_agent(self) -> None:
