@@ -20,6 +20,7 @@ from itbench.run.files import TrialFolder
 from itbench.run.handover import Session
 from itbench.run.jobs import Job, clock_for
 from itbench.run.page import render_data
+from itbench.run.phases import room
 from itbench.run.trial import Progress, TrialRunner
 
 WALL_S = 3600.0
@@ -63,12 +64,13 @@ def make_driver(plan: Plan) -> Driver:
 
 
 def make_plan(job: Job, found: Found, base: Path) -> Plan:
-    """Where a trial lives and how it runs."""
+    """Where a trial lives and how it runs. No path that an agent sees names scenario, run or agent."""
+    place = room(base) if job.folder else base
     return Plan(
         scenario=found.scenario,
         folder=found.folder,
-        private=base / "private",
-        workspace=base / "workspace",
+        private=place / "private",
+        workspace=place / "workspace",
         seed=job.seed,
         trial=job.trial,
         clock=clock_for(job),
@@ -103,7 +105,7 @@ def hand_maker(job: Job, found: Found, base: Path, library: Library) -> Callable
         return HandOver(
             task=session.task,
             toolbox=session.toolbox,
-            folder=base / "agent",
+            folder=session.plan.private.parent / "agent",
             workspace=session.plan.workspace,
             wall_s=job.timeout_s or WALL_S,
             isolation=job.isolation,

@@ -4,6 +4,7 @@ From the agent's end on, each phase is kept in the private folder; a trial that 
 the last one. Before that a crash costs the attempt: its files move to `attempts/<n>/` and a new one begins. Called by `trial`.
 """
 
+import contextlib
 import json
 import shutil
 from dataclasses import dataclass
@@ -11,11 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from itbench.core import codec
+from itbench.core.ids import digest
+from itbench.run.checkpoints import cache_home
 from itbench.run.files import canonical, write_atomic
 
 ORDER = ("settled", "submit")
 """Phases that can be gone on from, the latest first."""
 ATTEMPTS = "attempts"
+
+
+def room(home: Path) -> Path:
+    """Where a trial works: a folder whose name tells an agent nothing, the same whenever the same trial is started again."""
+    return cache_home() / "trials" / digest("room", home.resolve()).hex()[:16]
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Places:
         kept = {self._file(phase) for phase in ORDER} if phases and self.home is not None else set()
         if not any(file.is_file() for file in kept):
             shutil.rmtree(self.private, ignore_errors=True)
+            self._gather()
             return
         for item in self.private.iterdir():
             if item in kept:
@@ -63,6 +72,20 @@ class Places:
                 shutil.rmtree(item, ignore_errors=True)
             else:
                 item.unlink(missing_ok=True)
+
+    def _gather(self) -> None:
+        """Move what the agent wrote and printed from the trial's room into its folder; the room ends."""
+        away = self.private.parent
+        if self.home is None or away == self.home:
+            return
+        for item in (self.workspace, away / "agent"):
+            if not item.exists():
+                continue
+            target = self.home / item.name
+            shutil.rmtree(target, ignore_errors=True)
+            with contextlib.suppress(OSError, shutil.Error):
+                shutil.move(item, target)
+        shutil.rmtree(away, ignore_errors=True)
 
     def put_aside(self, cause: str) -> None:
         """Make room for a new attempt: the old one is kept under `attempts/`, marked with its cause and without secrets."""

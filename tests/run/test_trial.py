@@ -9,6 +9,7 @@ from itbench.agents.base import Outcome
 from itbench.core.causes import TABLE, Cause
 from itbench.core.errors import EnvironmentFault, ItbenchError, ScenarioDefect
 from itbench.run import trial as module
+from itbench.run.phases import Places, room
 
 EVIDENCE = {
     "evidence.json",
@@ -223,3 +224,21 @@ def test_cancelling_a_trial_closes_the_estate_and_writes_no_result(trial):
     asyncio.run(cancelled())
     assert trial.log[-1] == "close"
     assert not (trial.base / "result.json").exists() and not (trial.base / "private").exists()
+
+
+def test_what_an_agent_sees_lies_in_a_room_whose_name_tells_nothing_and_comes_home_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "runs" / "trials" / "sre-12" / "oracle" / "1"
+    place = room(home)
+    assert place == room(home) and "sre" not in str(place.relative_to(tmp_path)) and "oracle" not in str(place)
+    places = Places(home, place / "private", place / "workspace")
+    for folder in (home, places.private, places.workspace, place / "agent"):
+        folder.mkdir(parents=True)
+    (places.private / "kubeconfig-agent").write_text("secret")
+    (places.workspace / "notes").write_text("mine")
+    (place / "agent" / "stdout.txt").write_text("hello")
+    places.clean(phases=False)
+    assert not place.exists()
+    assert (home / "workspace" / "notes").read_text() == "mine" and (
+        home / "agent" / "stdout.txt"
+    ).read_text() == "hello"
