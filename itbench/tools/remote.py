@@ -32,7 +32,9 @@ class Connection:
         url, token = environ.get("ITBENCH_TOOLS_URL", ""), environ.get("ITBENCH_TOOLS_TOKEN", "")
         if not url:
             raise UsageError(
-                "not inside a trial", expected="ITBENCH_TOOLS_URL", hint="agents have it set, and `itbench up` prints it"
+                "not inside a trial",
+                expected="ITBENCH_TOOLS_URL",
+                hint="agents have it set, and `itbench up` prints it",
             )
         return cls(url, token)
 
