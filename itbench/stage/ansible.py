@@ -5,11 +5,14 @@ private folder of the trial; the process dies with the trial (`launch.py`).
 """
 
 import asyncio
+import contextlib
 import os
 import re
+import signal
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +127,37 @@ def _run(play: Play, stop: threading.Event) -> tuple[str, _Events]:
     # A fresh folder: ansible-runner keeps what an earlier play left in its `env/` in preference to what it is given.
     play = replace(play, private=Path(tempfile.mkdtemp(prefix="play-", dir=play.private)))
     _prepare(play)
+    try:
+        return _played(ansible_runner, play, stop, events), events
+    finally:
+        end_all(play.private)
+
+
+def end_all(folder: Path) -> None:
+    """End every process that was started for a folder, whatever session it moved to: its environment names the folder.
+
+    ansible-runner ends its own process group, but Ansible's workers, and what modules start, lead groups of their own.
+    """
+    mark = os.fsencode(folder)
+    while True:
+        found = [process for process in Path("/proc").glob("[0-9]*") if mark in _environ(process)]
+        for process in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process.name), signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(0.02)
+
+
+def _environ(process: Path) -> bytes:
+    """The environment a process was started with; empty for zombies and other users' processes."""
+    try:
+        return b"" if process.name == str(os.getpid()) else (process / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def _played(ansible_runner: Any, play: Play, stop: threading.Event, events: _Events) -> str:
     runner = ansible_runner.run(
         private_data_dir=str(play.private),
         project_dir=str(play.playbook.parent),
@@ -137,7 +171,7 @@ def _run(play: Play, stop: threading.Event) -> tuple[str, _Events]:
         quiet=True,
         only_failed_event_data=True,
     )
-    return str(runner.status), events
+    return str(runner.status)
 
 
 def _prepare(play: Play) -> None:
