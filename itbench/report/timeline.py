@@ -167,11 +167,16 @@ def _success(points: Sequence[Point], slo: Slo, scale: Scale, top: float) -> str
     return "".join(parts)
 
 
+FINEST = -6
+"""Lowest power of ten of the latency scale, in seconds: nothing is drawn below a microsecond."""
+
+
 def _latency(points: Sequence[Point], slo: Slo, scale: Scale, top: float) -> str:
     """The p99 latency on a logarithmic scale."""
     measured = latencies(points)
     bounds = measured + ([slo.p99] if slo.p99 else [])
-    low, high = floor(log10(min(bounds))), max(ceil(log10(max(bounds))), floor(log10(min(bounds))) + 1)
+    low = max(floor(log10(min(bounds))), FINEST)
+    high = max(ceil(log10(max(bounds))), low + 1)
 
     def y(value: float) -> float:
         return top + (1.0 - (log10(max(value, 10.0**low)) - low) / (high - low)) * LATENCY_H

@@ -148,6 +148,12 @@ POINTS = st.builds(
 )
 
 
+def test_a_latency_too_small_for_a_scale_is_still_drawn() -> None:
+    """The smallest number there is has a logarithm, but no power of ten above it does."""
+    points = [Point(0.0, 1.0, 1.0, 5e-324), Point(5.0, 1.0, 1.0, 6024.0)]
+    read(render_trial(TrialView("a", "b", "c", 0, "fail", journeys={"buy": points})))
+
+
 @given(
     journeys=st.dictionaries(st.text(max_size=8), st.lists(POINTS, max_size=8), max_size=3),
     phases=st.lists(st.tuples(st.sampled_from(["baseline", "fault", "hand-over", "odd"]), TIMES), max_size=5),
