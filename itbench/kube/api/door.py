@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -23,6 +24,8 @@ from itbench.kube.resources import Resource
 
 PUSH_S = 900.0
 NAP_S = 0.05
+REST_S = 0.25
+"""Wall seconds that a client has to react to what it was sent, before its blocked request moves the world."""
 
 
 class Plane(Protocol):
@@ -61,7 +64,7 @@ class Door:
 
     async def wait(self, until: float, event: asyncio.Event, patience: "Patience") -> None:
         """Until something was written, the world went on, or the server closes; at most to world second `until`."""
-        pace = self._nap() if patience.is_over() else self.pacer.wait(until)
+        pace = self.pacer.wait(until) if patience.pushes() else self._nap()
         waits = (event.wait(), self.closing.wait(), pace)
         tasks = [asyncio.ensure_future(one) for one in waits]
         try:
@@ -78,19 +81,28 @@ class Door:
 
 
 class Patience:
-    """How far one blocked request may push a stepped clock ahead of the wall.
+    """When a blocked request may push a stepped clock on, and how far ahead of the wall.
 
+    A client that has just been told something first gets `REST_S` of wall time to react: what it was waiting for may have
+    come, and a world that went on meanwhile would end at a second that depends on how busy the machine is.
     A client that gives up after some seconds of its own (`kubectl wait --timeout=5s`) does not say so to the server; without
     a bound its watch would run the world for hours. A request may push by `PUSH_S`, which is beyond the progress deadline of
     a Deployment; after that time passes only as the clock's mode says.
     """
 
-    def __init__(self, pacer: Pacer) -> None:
-        self._pacer, self._world, self._wall = pacer, pacer.now(), time.monotonic()
+    def __init__(self, pacer: Pacer, wall: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._pacer, self._world, self._start = pacer, pacer.now(), wall()
+        self._told = self._start
 
-    def is_over(self) -> bool:
-        """Whether the request has pushed as far as it may."""
-        return self._pacer.now() - self._world > PUSH_S + time.monotonic() - self._wall
+    def told(self) -> None:
+        """The client has just been sent something."""
+        self._told = self._wall()
+
+    def pushes(self) -> bool:
+        """Whether the request may let the world go on now."""
+        wall = self._wall()
+        return wall - self._told >= REST_S and self._pacer.now() - self._world <= PUSH_S + wall - self._start
 
 
 @dataclass(slots=True)

@@ -128,6 +128,7 @@ async def _follow(
             fresh, last, told = _fresh(nodes, query, last, told)
             if fresh:
                 await response.write(_format(call, fresh))
+                patience.told()
             elif over:
                 break
             else:

@@ -164,6 +164,7 @@ async def _run(call: Call, encoder: Encoder, plan: Plan, response: web.StreamRes
         lines = [line for record in records if (line := encoder.record(record))]
         if lines:
             await response.write(b"".join(lines))
+            patience.told()
         now = door.pacer.now()
         if now >= end or time.monotonic() >= wall_end or door.closing.is_set():
             return

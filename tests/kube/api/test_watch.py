@@ -88,6 +88,8 @@ async def test_a_watch_ends_quietly_at_its_timeout_in_world_time(site: Any) -> N
     """When world time passes timeoutSeconds the stream ends without an error."""
     start = site.plane.revision
     async with watching(site, f"timeoutSeconds=30&resourceVersion={start}") as take:
+        while not site.pacer.waits:
+            await asyncio.sleep(0.01)
         site.plane.run(site.plane.now + 31)
         assert (await take())["type"] == "END"
     assert site.pacer.waits[0] == 30.0
