@@ -105,3 +105,32 @@ async def test_steps_are_paid_for_resources_only(site: Any) -> None:
     assert site.pacer.steps == 0
     await site.http("GET", MAPS)
     assert site.pacer.steps == 1
+
+
+class Stepping(Shifting):
+    """A pacer of a stepped clock: a client's time close to `wall` means world now, which is second 1000."""
+
+    wall = 0.0
+
+    def now(self) -> float:
+        return 1000.0
+
+    def from_wire(self, wire: float) -> float:
+        return self.now() if abs(wire - self.wall) <= 5.0 else super().from_wire(wire)
+
+
+@given(st.lists(st.integers(0, 999), min_size=1, max_size=4), st.lists(st.integers(0, 2000), max_size=8))
+def test_a_clients_now_is_now_whatever_old_times_and_shifts_it_resembles(
+    moments: list[int], offsets: list[int]
+) -> None:
+    """`rollout restart` stamps the same world second however often the object was served before."""
+    pacer: Any = Stepping(0)
+    clock = DoorClock(pacer)
+    pacer.wall = unix(moments[0]) + 500
+    for offset in [*offsets, 500]:  # under a shift of 500 the client's now is exactly what moments[0] was served as
+        pacer.shift = offset
+        clock.served(b"{}")
+    stored = {"created": rfc3339(moments[0]), "more": [rfc3339(moment) for moment in moments]}
+    sent = {"restartedAt": rfc3339(moments[0] + 500)}
+    assert clock.received(sent, stored) == {"restartedAt": rfc3339(1000)}
+    assert clock.received({"created": rfc3339(moments[0] + 500)}, stored) == {"created": rfc3339(moments[0])}
