@@ -178,9 +178,20 @@ def _path(resource: Resource, name: str = "", sub: str = "") -> str:
     return "/".join(part for part in parts if part)
 
 
+def _unordered(status: dict) -> dict:
+    """Causes in a fixed order: the real server walks maps, so two faults of one map come in either order."""
+    details = status["details"]
+    head, _, tail = status["message"].partition(" is invalid: ")
+    parts = [head, *sorted(tail.removeprefix("[").removesuffix("]").split(", "))]
+    causes = sorted(details["causes"], key=json.dumps)
+    return {**status, "message": parts, "details": {**details, "causes": causes}}
+
+
 def _normal(value: Any) -> Any:
     """Without what differs by nature: uids, times, versions, allocated numbers; managedFields by owner."""
     if isinstance(value, dict):
+        if value.get("kind") == "Status" and len(value.get("details", {}).get("causes") or []) > 1:
+            value = _unordered(value)
         out = {key: "*" if key in VOLATILE and row is not None else _normal(row) for key, row in value.items()}
         if isinstance(out.get("managedFields"), list):
             rows = out["managedFields"]
