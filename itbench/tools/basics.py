@@ -32,7 +32,6 @@ async def _submit(arguments: Mapping[str, Any], context: ToolContext) -> ToolRes
             f"{error}; correct it and submit again ({MAX_REFUSED - context.refused} attempts left)", ok=False
         )
     context.submission = submission
-    context.submitted.set()
     return ToolResult("submitted")
 
 

@@ -244,14 +244,19 @@ class Cluster:
 
     def save(self) -> dict[str, Any]:
         """State as plain data."""
-        return {"plane": self.plane.save(), "kubelets": self.kubelets.save(), "memory": dict(self.memory)}
+        return {
+            "plane": self.plane.save(),
+            "kubelets": self.kubelets.save(),
+            "memory": dict(self.memory),
+            "touched": self.touched,
+        }
 
     @classmethod
     def load(cls, data: dict[str, Any], app: App | None, ids: Ids) -> "Cluster":
         """The inverse of `save`."""
         cluster = cls(ControlPlane.load(data["plane"]), app, [], ids)
         cluster.kubelets.restore(data["kubelets"])
-        cluster.memory = dict(data["memory"])
+        cluster.memory, cluster.touched = dict(data["memory"]), data["touched"]
         cluster.objects.update()
         return cluster
 

@@ -107,9 +107,6 @@ class Levers:
             self.applied[key] = value
             _LEVERS[kind](self.flow, index, slot, value)
 
-    def _was(self, kind: str, index: int, default: float) -> float:
-        return self.applied.get(f"{kind}/{index}/-1", default)
-
     def lookup(self, name: str, key: str) -> str | None:
         """A ConfigMap key of the app's namespace, now."""
         found = self.cluster.objects.get("configmaps", self.app.namespace, name)
@@ -240,7 +237,7 @@ class Levers:
         callers = [m for m in members.get(link.caller, []) if m.serving]
         self._reach(link, callers, members, routes, reachable, defects)
         if link.call is not None:
-            self._numbers(link, callers)
+            self._numbers(link, callers, defects)
         operation = self.app.operation(link.workload, link.operation)
         assert operation is not None, "the document was validated"
         defects.spoil(operation.errors, operation.error_log)
@@ -258,8 +255,8 @@ class Levers:
         self.reasons[edge] = defects.reason
         self._set("work", edge, work_s)
         self._set("delay", edge, base.delay_s + delay_s)
-        if defects.hang > 0 and self._was("timeout", edge, base.timeout_s) == inf:
-            self._set("timeout", edge, LONG_WAIT_S)
+        if link.call is None and base.timeout_s == inf and not base.queued:
+            self._set("timeout", edge, LONG_WAIT_S if defects.hang > 0 else inf)
         if base.queued:
             self._set("limit", edge, 0.0 if defects.hang + defects.refuse > 0.999 else inf)
         else:
@@ -280,12 +277,12 @@ class Levers:
         name = self.app.services[workload].program
         return bool(name and self.app.programs[name].releases)
 
-    def _numbers(self, link: Link, callers: list[Member]) -> None:
+    def _numbers(self, link: Link, callers: list[Member], defects: Defects) -> None:
         call, edge = link.call, link.index
         assert call is not None, "roots and consumers have no call"
         most = self.net.spec.edges[edge].attempts - 1
         timeout = self._common(call.timeout_s, callers, inf)
-        if timeout == inf and self._was("hang", edge, 0.0) > 0:
+        if timeout == inf and defects.hang > 0:
             timeout = LONG_WAIT_S
         retries = int(min(max(self._common(call.retries, callers, 0.0), 0), most))
         budget = self._common(call.retry_budget, callers, -1.0)

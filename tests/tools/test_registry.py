@@ -75,6 +75,16 @@ async def test_nothing_after_submit(make_context):
     assert context.submission.verdict == "recovered"
 
 
+async def test_an_answer_is_on_record_before_anybody_hears_of_it(make_context):
+    """Who waits for the answer ends the trial at once, so the record must not come after."""
+    context = make_context()
+    sink, order = context.sink, []
+    context.sink = lambda record: (order.append((record.tool, context.submitted.is_set())), sink(record))
+    await toolbox(context).call("submit", {"verdict": "recovered"})
+    assert order == [("submit", False)]
+    assert context.submitted.is_set()
+
+
 async def test_unreadable_answers_may_be_corrected_a_few_times(make_context):
     """Five refusals end the trial as submission_invalid; before that a good answer counts."""
     context = make_context()

@@ -36,6 +36,24 @@ def test_a_wrong_address_in_env_breaks_the_journey(
     assert measure(world, 30) == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("timeout_ms", ["500", "off"])
+def test_looking_again_at_a_cluster_that_has_not_changed_pulls_no_lever(
+    world: World, kubectl: Client, timeout_ms: str
+) -> None:
+    """A restored estate looks again where the one that went on did not: both must come to the same levers."""
+    set_env(kubectl, "web", API_TIMEOUT_MS=timeout_ms)
+    world.advance(world.now + 40)
+    assert world.running is not None
+    levers = world.running.levers
+    for port in (9001, 9000, 9002):  # swallowed, healed, swallowed
+        kubectl.patch("services", "api", "toy", {"spec": {"ports": [{"port": port, "targetPort": 9000}]}})
+        world.clusters["main"].step(world.now)
+        levers.update()
+        seen = dict(levers.applied)
+        levers.update()
+        assert levers.applied == seen, port
+
+
 def test_callers_log_why_they_cannot_reach_a_service(world: World, kubectl: Client, pods: Pods) -> None:
     set_env(kubectl, "web", API_ADDR="apis:9000")
     world.advance(world.now + 40)
