@@ -30,7 +30,7 @@ bench: $(STAMP)
 prove: $(STAMP)
 	@$(BIN)/itbench prove $(or $(S),all) $(ARGS)
 docs: $(STAMP)
-	@$(BIN)/itbench docs $(ARGS)
+	@$(BIN)/python scripts/make_docs.py $(ARGS)
 clean:
 	rm -rf $(VENV) runs
 

@@ -1,10 +1,13 @@
 """What several verbs share: the library with every domain's vocabulary, common options, plain tables."""
 
 import argparse
+import contextlib
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from itbench.core.errors import UsageError
 from itbench.library.store import Library
 
 
@@ -38,6 +41,23 @@ def select(
     from itbench.library.suites import chosen
 
     return chosen(where, tuple(ids), domain=domain, tags=tuple(tags), suite=suite)
+
+
+def clock(text: str) -> str:
+    """A clock as `--clock` takes it.
+
+    Raises:
+        UsageError: no such clock.
+    """
+    mode, _, number = text.partition(":")
+    with contextlib.suppress(ValueError):
+        if mode in ("auto", "live") and not number:
+            return text
+        if mode == "stepped" and not number:
+            return text
+        if mode in ("scaled", "stepped") and 0 < float(number) < math.inf:
+            return text
+    raise UsageError("unknown clock", seen=text, expected="auto, live, scaled:N or stepped:S")
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:

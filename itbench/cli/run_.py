@@ -13,7 +13,7 @@ import contextlib
 import math
 from pathlib import Path
 
-from itbench.cli.common import add_json, add_library, library, select
+from itbench.cli.common import add_json, add_library, clock, library, select
 from itbench.cli.progress import Progress
 from itbench.cli.summary import announce, summarize
 from itbench.core.causes import rule
@@ -24,7 +24,7 @@ from itbench.run.build import check_agent
 from itbench.run.files import locked
 from itbench.run.jobs import Job
 from itbench.run.pool import run_jobs
-from itbench.run.runs import Run, create, default_folder, resume
+from itbench.run.runs import Run, create, default_folder, resume, unchanged
 
 AGENT_HELP = (
     "nop, oracle[:N], decoy:N, saboteur, constant, heuristic, module:function, file.py:function, or a command "
@@ -92,7 +92,9 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
 def _resumed(arguments: argparse.Namespace) -> Run:
     if arguments.ids or arguments.agent or arguments.out or arguments.suite:
         raise UsageError("--resume goes on with what the run says", hint="leave out ids, --suite, --agent and --out")
-    return resume(Path(arguments.resume))
+    todo = resume(Path(arguments.resume))
+    unchanged(todo, library(argparse.Namespace(library=todo.document.library)))
+    return todo
 
 
 def _new(arguments: argparse.Namespace) -> Run:
@@ -115,7 +117,7 @@ def _document(arguments: argparse.Namespace) -> RunDocument:
         agents=tuple(dict.fromkeys(agents)),
         trials=arguments.trials,
         seed=arguments.seed,
-        clock=_clock(arguments.clock),
+        clock=clock(arguments.clock),
         environment=arguments.environment,
         isolation=arguments.isolation,
         task=tuple(arguments.task),
@@ -143,18 +145,6 @@ def _check_folders(arguments: argparse.Namespace) -> None:
     if arguments.environment != "embedded":
         seen = arguments.environment
         raise UsageError("this environment is not available in this version", seen=seen, expected="embedded")
-
-
-def _clock(text: str) -> str:
-    mode, _, number = text.partition(":")
-    with contextlib.suppress(ValueError):
-        if mode in ("auto", "live") and not number:
-            return text
-        if mode == "stepped" and not number:
-            return text
-        if mode in ("scaled", "stepped") and 0 < float(number) < math.inf:
-            return text
-    raise UsageError("unknown clock", seen=text, expected="auto, live, scaled:N or stepped:S")
 
 
 async def _perform(jobs: list[Job], arguments: argparse.Namespace) -> list[tuple[str, int]]:

@@ -12,7 +12,7 @@ examples:
 import argparse
 from typing import Any
 
-from itbench.cli.common import add_json, add_library, dump, library, table
+from itbench.cli.common import add_json, add_library, clock, dump, library, table
 from itbench.run.estates import Estate, await_verdict, start
 from itbench.run.jobs import Job
 
@@ -42,7 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Start the estate and print where it is."""
     library(arguments).scenario(arguments.id)
     job = Job(
-        scenario=arguments.id, agent="nop", seed=arguments.seed, clock=arguments.clock, library=tuple(arguments.library)
+        scenario=arguments.id,
+        agent="nop",
+        seed=arguments.seed,
+        clock=clock(arguments.clock),
+        library=tuple(arguments.library),
     )
     estate, found = start(job)
     endpoints = found["endpoints"]
@@ -66,6 +70,8 @@ def _show(page: str, endpoints: dict[str, Any]) -> None:
         print(f"export {variable}={value}")
     for name, path in endpoints.get("databases", {}).items():
         print(f"# database {name}: {path}")
+    if endpoints.get("workspace"):
+        print(f"# workspace: {endpoints['workspace']}")
     print("# hand in an answer with: itbench submit FILE (its form: itbench task)", flush=True)
 
 

@@ -112,6 +112,35 @@ def resume(folder: Path) -> Run:
         raise UsageError("the run's folder is damaged", seen=str(folder), hint=str(error)) from error
 
 
+def unchanged(run: Run, library: Library) -> None:
+    """Make sure that what is left of a run would be measured like what is there.
+
+    Raises:
+        UsageError: a version or an input is another than when the run began, or `lock.json` cannot be read.
+    """
+    from itbench.core.documents.base import DocumentError, load
+
+    try:
+        then = load(Lock, run.folder.path / "lock.json")
+    except DocumentError as error:
+        raise UsageError("the run's folder is damaged", seen=str(run.folder.path), hint=str(error)) from error
+    old, new = _flat(then), _flat(lock(run.document, library))
+    other = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    if other:
+        raise UsageError(
+            "the run was begun with other inputs",
+            seen=f"changed: {', '.join(other)}",
+            expected="what lock.json says",
+            hint="begin a new run; results of both would not be comparable",
+        )
+
+
+def _flat(document: Lock) -> dict[str, str]:
+    data = document.model_dump(mode="json", by_alias=True)
+    inner = {f"{key} {name}": text for key in ("versions", "scenarios") for name, text in data.pop(key).items()}
+    return {key: str(value) for key, value in data.items()} | inner
+
+
 def lock(document: RunDocument, library: Library) -> Lock:
     """Hashes of every input, and versions."""
     versions = {"itbench": __version__, "python": platform.python_version(), "platform": sys.platform}

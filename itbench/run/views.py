@@ -9,6 +9,7 @@ from itbench.core.errors import ItbenchError
 from itbench.evaluate.journeys import Row
 from itbench.evaluate.metrics import pass_at_1
 from itbench.report.html import render_run
+from itbench.report.junit import render_junit
 from itbench.report.model import ActionView, AlertView, CheckView, Point, RunView, Slo, TrialView
 from itbench.run.files import RunFolder, TrialFolder, write_atomic
 
@@ -133,7 +134,8 @@ def _facts(folder: RunFolder) -> dict[str, str]:
 
 
 def write_report(folder: RunFolder) -> Path:
-    """Write `report.html` of a run; returns its path."""
-    file = folder.path / "report.html"
-    write_atomic(file, render_run(run_view(folder)).encode())
+    """Write `report.html` of a run, and `junit.xml` for CI systems; returns the path of the first."""
+    view, file = run_view(folder), folder.path / "report.html"
+    write_atomic(file, render_run(view).encode())
+    write_atomic(folder.path / "junit.xml", render_junit(view).encode())
     return file

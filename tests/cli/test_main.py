@@ -58,3 +58,11 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_every_document_has_a_json_schema(kind, capsys):
     assert cli.main(["schema", kind]) == 0
     assert '"$schema"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["run", "up"])
+@pytest.mark.parametrize("clock", ["abc", "scaled", "scaled:0", "stepped:x", "live:2"])
+def test_a_clock_that_is_none_is_bad_usage_in_one_line(verb, clock, capsys):
+    assert cli.main([verb, "sre-1", "--clock", clock]) == 2
+    said = f"itbench {verb}: unknown clock: {clock!r}; expected auto, live, scaled:N or stepped:S\n"
+    assert capsys.readouterr().err == said

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import parse
 
 from itbench.core.documents.result import Action, Evidence, Result, Write
 from itbench.run.files import RunFolder, TrialFolder
@@ -93,3 +94,5 @@ def test_a_run_counts_by_agent_and_leaves_damaged_trials_out(tmp_path: Path) -> 
     text = write_report(run).read_text()
     assert "Incident timeline" in text
     assert "Something is slow." in text
+    suites = parse(tmp_path / "junit.xml").getroot()
+    assert (len(suites), suites.get("errors")) == (3, "1")
