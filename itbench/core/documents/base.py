@@ -141,7 +141,8 @@ def _model_in(annotation: Any) -> Any:
     return None
 
 
-def _line_of(path: Path_, lines: Mapping[Path_, int]) -> int:
+def line_of(path: Path_, lines: Mapping[Path_, int]) -> int:
+    """The line of a field, or of the nearest thing around it."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)
@@ -161,7 +162,7 @@ def _problem(error: Any, file: Path | str, lines: Mapping[Path_, int], model: An
     elif error["type"] == "literal_error":
         options = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
         hint = nearest(seen, options)
-    text = f"{file}:{_line_of(path, lines)}: {field}: {message}"
+    text = f"{file}:{line_of(path, lines)}: {field}: {message}"
     if seen is not None:
         shown = repr(seen)
         text += f"; seen {shown if len(shown) <= 80 else shown[:77] + '...'}"
