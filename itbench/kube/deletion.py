@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 _FINISHED = ("Succeeded", "Failed")
+_ORPHANED = frozenset({"replicationcontrollers", "jobs.batch"})
+"""Kinds whose dependents stay unless the request says otherwise (as their first versions did)."""
 
 
 def is_done(resource: Resource, obj: Obj) -> bool:
@@ -44,6 +46,8 @@ def _finalizers(resource: Resource, metadata: Obj, how: DeleteOptions) -> list[s
     if how.propagation == "Foreground":
         return [*found, _FOREGROUND]
     if how.propagation == "Orphan":
+        return [*found, _ORPHAN]
+    if not how.propagation and resource.storage in _ORPHANED and found == kept:
         return [*found, _ORPHAN]
     return found if how.propagation == "Background" else kept
 

@@ -8,7 +8,7 @@ from itbench.core.clock import parse_rfc3339, rfc3339
 from itbench.core.ids import ALPHABET, digest
 from itbench.kube.client import Change, Client, Obj, Objs
 from itbench.kube.controllers.cache import Cache, Key
-from itbench.kube.controllers.selectors import matches
+from itbench.kube.controllers.selectors import matches, selector_of
 from itbench.kube.events import Recorder
 
 MetricsSource = Callable[[str], Objs | None]
@@ -90,7 +90,7 @@ def controls(kind: str, resource: str) -> Callable[[Change, Cache], list[Key]]:
             return found
         labels = change.object["metadata"].get("labels") or {}
         for candidate in cache.list(resource, change.object["metadata"].get("namespace", "")):
-            if matches(candidate["spec"].get("selector"), labels):
+            if matches(selector_of(candidate), labels):
                 found.append((candidate["metadata"]["namespace"], candidate["metadata"]["name"]))
         return found
 

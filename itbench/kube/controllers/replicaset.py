@@ -1,16 +1,20 @@
-"""ReplicaSet controller: as many active pods as asked for, adopted or released by label, and a status that counts them."""
+"""ReplicaSet controller: as many active pods as asked for, adopted or released by label, and a status that counts them.
 
-from itbench.kube.client import ApiError, Change, Obj, Objs
+ReplicationControllers are the same with another selector: `controller` makes the row of either.
+"""
+
+from itbench.kube.client import ApiError, Obj, Objs
 from itbench.kube.controllers.base import (
     Context,
     Controller,
+    Reconcile,
     controls,
     is_deleting,
     own_key,
     owner_reference,
     put_status,
 )
-from itbench.kube.controllers.cache import Cache, Key, controller_of, key_of, labels_of
+from itbench.kube.controllers.cache import controller_of, key_of, labels_of
 from itbench.kube.controllers.conditions import find, remove, set_condition
 from itbench.kube.controllers.pods import (
     available_at,
@@ -21,34 +25,34 @@ from itbench.kube.controllers.pods import (
     is_available,
     is_ready,
 )
-from itbench.kube.controllers.selectors import matches
+from itbench.kube.controllers.selectors import matches, selector_of
 
 RESOURCE = "replicasets.apps"
 BURST = 500
 """Pods created or deleted in one pass."""
 
 
-def _keys_of_pod(change: Change, cache: Cache) -> list[Key]:
-    return controls("ReplicaSet", RESOURCE)(change, cache)
+def reconciler(resource: str) -> Reconcile:
+    """One pass over one object of the resource."""
 
+    def reconcile(context: Context, namespace: str, name: str) -> None:
+        owner = context.cache.get(resource, namespace, name)
+        if owner is None:
+            return
+        pods = [pod for pod in claim(context, owner) if is_active(pod)]
+        failure: tuple[str, ApiError] | None = None
+        if not is_deleting(owner):
+            failure = _scale(context, owner, pods)
+        _write_status(context, resource, owner, pods, failure)
+        if failure is not None:
+            raise failure[1]
 
-def reconcile(context: Context, namespace: str, name: str) -> None:
-    """One pass over one ReplicaSet."""
-    owner = context.cache.get(RESOURCE, namespace, name)
-    if owner is None:
-        return
-    pods = [pod for pod in claim(context, owner) if is_active(pod)]
-    failure: tuple[str, ApiError] | None = None
-    if not is_deleting(owner):
-        failure = _scale(context, owner, pods)
-    _write_status(context, owner, pods, failure)
-    if failure is not None:
-        raise failure[1]
+    return reconcile
 
 
 def claim(context: Context, owner: Obj) -> Objs:
     """The owner's pods: adopts orphans that match its selector and releases owned ones that no longer do."""
-    selector = owner["spec"]["selector"]
+    selector = selector_of(owner)
     namespace = owner["metadata"]["namespace"]
     kept: Objs = []
     for pod in context.cache.controlled(owner, "pods"):
@@ -127,8 +131,10 @@ def _relatives(context: Context, owner: Obj, pods: Objs) -> Objs:
     return [pod for sibling in siblings for pod in context.cache.controlled(sibling, "pods")]
 
 
-def _write_status(context: Context, owner: Obj, pods: Objs, failure: tuple[str, ApiError] | None) -> None:
-    put_status(context, RESOURCE, owner, _status(context, owner, pods, failure))
+def _write_status(
+    context: Context, resource: str, owner: Obj, pods: Objs, failure: tuple[str, ApiError] | None
+) -> None:
+    put_status(context, resource, owner, _status(context, owner, pods, failure))
     min_ready_s = owner["spec"].get("minReadySeconds", 0)
     if min_ready_s:
         times = [at for pod in pods if context.now < (at := available_at(pod, min_ready_s)) < float("inf")]
@@ -169,4 +175,15 @@ def _conditions(context: Context, owner: Obj, failure: tuple[str, ApiError] | No
     return set_condition(conditions, new)
 
 
-CONTROLLER = Controller("replicaset-controller", {RESOURCE: own_key, "pods": _keys_of_pod}, reconcile)
+def controller(name: str, kind: str, resource: str) -> Controller:
+    """The row of a kind that keeps a number of pods.
+
+    Args:
+        name: of the controller.
+        kind: of its objects.
+        resource: of its objects.
+    """
+    return Controller(name, {resource: own_key, "pods": controls(kind, resource)}, reconciler(resource))
+
+
+CONTROLLER = controller("replicaset-controller", "ReplicaSet", RESOURCE)

@@ -20,6 +20,14 @@ def matches(selector: Obj | None, labels: Mapping[str, str]) -> bool:
     return all(requirement_matches(r, labels) for r in selector.get("matchExpressions") or ())
 
 
+def selector_of(owner: Obj) -> Obj | None:
+    """A workload's selector as a LabelSelector (ReplicationControllers carry a plain map)."""
+    selector: Obj | None = owner["spec"].get("selector")
+    if owner.get("kind") == "ReplicationController":
+        return {"matchLabels": selector or {}}
+    return selector
+
+
 def requirement_matches(requirement: Obj, labels: Mapping[str, str]) -> bool:
     """One `{key, operator, values}` requirement, with the node operators Gt and Lt."""
     key, operator, values = requirement["key"], requirement["operator"], requirement.get("values") or []

@@ -87,3 +87,30 @@ def test_pods_become_available_only_after_min_ready_seconds() -> None:
     assert status["readyReplicas"] == 2 and "availableReplicas" not in status
     k.advance(30.0)
     assert k.client.get("deployments.apps", "web", "default")["status"]["availableReplicas"] == 2
+
+
+def controller(name: str, replicas: int) -> dict:
+    labels = {"app": name}
+    container = {"name": "c", "image": "nginx:1.27", "terminationMessagePolicy": "File"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": replicas, "selector": labels, "template": template}
+    return {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_replication_controller_keeps_its_number_adopts_and_releases() -> None:
+    k = cluster()
+    orphan = {
+        "metadata": {"name": "orphan", "labels": {"app": "old"}},
+        "spec": {"containers": [{"name": "c", "image": "x:1"}]},
+    }
+    k.client.create("pods", orphan, "default")
+    k.client.create("replicationcontrollers", controller("old", 2), "default")
+    k.settle()
+    pods = k.client.list("pods", "default")
+    assert len(pods) == 2
+    assert all(p["metadata"]["ownerReferences"][0]["kind"] == "ReplicationController" for p in pods)
+    assert k.client.get("replicationcontrollers", "old", "default")["status"]["readyReplicas"] == 2
+    k.client.patch("pods", "orphan", "default", {"metadata": {"labels": {"app": "free"}}})
+    k.settle()
+    assert "ownerReferences" not in k.client.get("pods", "orphan", "default")["metadata"]
+    assert len(k.client.list("pods", "default")) == 3
