@@ -3,11 +3,22 @@
 kubectl 1.27 to 1.29 understand aggregated discovery only as v2beta1, 1.37 only as v2; everybody understands the plain lists.
 """
 
+import base64
+import hashlib
 from typing import Any
 
 from itbench.kube.resources import Resource, ResourceTable, Subresource
 
 Obj = dict[str, Any]
+_DRA = ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+_STORED_AS = {
+    ("events.k8s.io", "events"): "/v1",
+    ("autoscaling", "horizontalpodautoscalers"): "autoscaling/v2",
+    ("storage.k8s.io", "volumeattributesclasses"): "storage.k8s.io/v1beta1",
+    ("apiextensions.k8s.io", "customresourcedefinitions"): "apiextensions.k8s.io/v1beta1",
+    **{("resource.k8s.io", name): "resource.k8s.io/v1beta2" for name in _DRA},
+}
+"""Group and version of stored objects where it is not the one served first."""
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
 
 
@@ -91,6 +102,12 @@ def resource_list(table: ResourceTable, group_name: str, version: str) -> Obj | 
     return head | {"groupVersion": title, "resources": rows}
 
 
+def _storage_hash(resource: Resource) -> str:
+    """What clients compare to see that two resources are one kind of stored object: a digest of how it is stored."""
+    version = _STORED_AS.get((resource.group, resource.plural), f"{resource.group}/{resource.version}")
+    return base64.b64encode(hashlib.sha256(f"{version}/{resource.kind}".encode()).digest()[:8]).decode()
+
+
 def _legacy_rows(resource: Resource) -> list[Obj]:
     row: Obj = {
         "name": resource.plural,
@@ -103,6 +120,8 @@ def _legacy_rows(resource: Resource) -> list[Obj]:
         row["shortNames"] = list(resource.short_names)
     if resource.categories:
         row["categories"] = list(resource.categories)
+    if "watch" in resource.verbs:
+        row["storageVersionHash"] = _storage_hash(resource)
     return [row, *(_legacy_sub(resource, sub) for sub in resource.subresources)]
 
 

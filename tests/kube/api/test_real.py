@@ -20,6 +20,12 @@ pytestmark = [pytest.mark.real, pytest.mark.skipif("ITBENCH_REAL" not in os.envi
 MAPS = "/api/v1/namespaces/default/configmaps"
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
+SERVED = (
+    "admissionregistration.k8s.io/v1 apiextensions.k8s.io/v1 apiregistration.k8s.io/v1 apps/v1 authentication.k8s.io/v1 "
+    "authorization.k8s.io/v1 autoscaling/v1 autoscaling/v2 batch/v1 certificates.k8s.io/v1 coordination.k8s.io/v1 "
+    "discovery.k8s.io/v1 events.k8s.io/v1 flowcontrol.apiserver.k8s.io/v1 networking.k8s.io/v1 node.k8s.io/v1 policy/v1 "
+    "rbac.authorization.k8s.io/v1 resource.k8s.io/v1 scheduling.k8s.io/v1 storage.k8s.io/v1"
+).split()
 CASES: list[tuple[str, str, str, dict[str, str]]] = [
     ("GET", "/api/v1/nosuch", "", {}),
     ("GET", "/apis/nosuch/v1/x", "", {}),
@@ -53,6 +59,8 @@ CASES: list[tuple[str, str, str, dict[str, str]]] = [
     ("GET", "/healthz", "", {}),
     ("GET", "/apis/apps", "", {}),
     ("GET", "/api", "", {}),
+    ("GET", "/api/v1", "", {}),
+    *(("GET", f"/apis/{group}", "", {}) for group in SERVED),
     ("GET", "/version", "", {}),
     ("GET", "/api/v1/namespaces/nosuch", "", {}),
     ("POST", "/api/v1/namespaces/nosuch/configmaps", '{"metadata":{"name":"y"}}', {"Content-Type": JSON}),
