@@ -17,18 +17,19 @@
 Every verb raises `ApiError`. `Store.since` is the watch log.
 """
 
-import base64
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
-from itbench.kube import admission, deletion, schema, status, subresources, versions
+from itbench.kube import admission, deletion, pages, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Write
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.decode import converter_text, decode, handled_as
+from itbench.kube.duplicates import NONE
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
@@ -79,21 +80,17 @@ class Registry:
 
     def list(self, resource: Resource, namespace: str = "", query: ListQuery | None = None) -> Page:
         """Entries sorted by namespace and name."""
-        entries = self.store.list(resource.storage, namespace)
-        revision = self.store.revision
         if query is None:
-            return Page(entries, revision)
+            return Page(self.store.list(resource.storage, namespace), self.store.revision)
         test = self.matcher(resource, query.labels, query.fields)
+        entries, revision = pages.begin(self.store, resource, namespace, query, self.now())
         if test is not None:
             entries = [entry for entry in entries if test(entry.object)]
-        if query.token:
-            revision, after = _read_token(query.token)
-            entries = [entry for entry in entries if (entry.namespace, entry.name) > after]
         if not query.limit or len(entries) <= query.limit:
             return Page(entries, revision)
         page = entries[: query.limit]
         remaining = 0 if test is not None else len(entries) - query.limit
-        return Page(page, revision, _write_token(revision, page[-1]), remaining)
+        return Page(page, revision, pages.write_token(revision, page[-1], self.now()), remaining)
 
     def matcher(self, resource: Resource, labels: str = "", fields: str = "") -> Callable[[Obj], bool] | None:
         """One test for both selectors on stored objects, None when there is nothing to test; raises 400."""
@@ -346,6 +343,12 @@ class Registry:
         warnings: list[str] = []
         node = schema.of(resource.api_version, resource.kind)
         sent = self._decode_config(resource, config, name)
+        if options.duplicates.found and options.validation == "Strict":
+            text = options.duplicates.error([])
+            raise status.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {text}")
+        if options.validation != "Ignore":
+            warnings += options.duplicates.warnings([])
+            options = replace(options, duplicates=NONE, validation="Ignore")
         writer = self._writer(resource, options, subresource)
         old = self.store.get(resource.storage, namespace, name)
         if old is None:
@@ -411,13 +414,11 @@ class Registry:
         if not body.get("kind") or not body.get("apiVersion"):
             body = {**body, "kind": kind, "apiVersion": api_version}
         decoded = decode(body, schema.of(resource.api_version, resource.kind), raw=raw)
-        if decoded.unknown and options.validation != "Ignore":
-            texts = [f'unknown field "{path}"' for path in decoded.unknown]
+        if options.validation != "Ignore" and (decoded.unknown or options.duplicates.found):
             if options.validation == "Strict":
-                raise handled_as(
-                    {**body, "kind": kind, "apiVersion": api_version}, "strict decoding error: " + ", ".join(texts)
-                )
-            warnings += texts
+                text = "strict decoding error: " + options.duplicates.error(decoded.unknown)
+                raise handled_as({**body, "kind": kind, "apiVersion": api_version}, text)
+            warnings += options.duplicates.warnings(decoded.unknown)
         obj = decoded.object
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         if not isinstance(obj.get("metadata"), dict):
@@ -526,18 +527,3 @@ def _check_name(obj: Obj, name: str) -> None:
         raise status.bad_request(text)
     if other != name:
         raise status.bad_request(f"the name of the object ({other}) does not match the name on the URL ({name})")
-
-
-def _write_token(revision: int, last: Entry) -> str:
-    return base64.urlsafe_b64encode(
-        orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": [last.namespace, last.name]})
-    ).decode()
-
-
-def _read_token(token: str) -> tuple[int, tuple[str, str]]:
-    try:
-        data = orjson.loads(base64.urlsafe_b64decode(token))
-        namespace, name = data["start"]
-        return int(data["rv"]), (str(namespace), str(name))
-    except (ValueError, KeyError, TypeError):
-        raise status.bad_request("continue key is not valid: invalid continue token") from None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from itbench.kube.client import Obj, PatchKind, Propagation
+from itbench.kube.duplicates import NONE, Duplicates
 from itbench.kube.store import Entry
 
 Validation = Literal["", "Strict", "Warn", "Ignore"]
@@ -18,6 +19,7 @@ class Options:
         manager: field manager (the API server takes it from `fieldManager` or User-Agent).
         validation: unknown fields are an error (Strict), a warning (Warn, the default of the server) or dropped (Ignore).
         force: an apply takes fields away from other managers.
+        duplicates: keys that the bytes of the body set twice.
     """
 
     manager: str = "unknown"
@@ -26,6 +28,7 @@ class Options:
     dry_run: bool = False
     validation: Validation = "Warn"
     force: bool = False
+    duplicates: Duplicates = NONE
 
 
 @dataclass(frozen=True, slots=True)

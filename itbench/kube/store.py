@@ -76,6 +76,7 @@ class Record:
 
 
 Records = list[Record]
+Entries = list[Entry]
 Names = list[str]
 _ORDER = attrgetter("namespace", "name")
 
@@ -202,6 +203,25 @@ class Store:
         if not resources:
             return tail
         return [record for record in tail if record.entry.resource in resources]
+
+    def list_at(self, resource: str, namespace: str, revision: int) -> Entries:
+        """Entries as they were at a revision, sorted by namespace and name.
+
+        Raises:
+            Expired: the log does not reach back that far.
+        """
+        if revision >= self.revision:
+            return self.list(resource, namespace)
+        found = {(entry.namespace, entry.name): entry for entry in self.list(resource, namespace)}
+        for record in reversed(self.since(revision, {resource})):
+            key = (record.entry.namespace, record.entry.name)
+            if namespace and key[0] != namespace:
+                continue
+            if record.previous is not None:
+                found[key] = record.previous
+            else:
+                found.pop(key, None)
+        return [found[key] for key in sorted(found)]
 
     def snapshot(self) -> Snapshot:
         """The state now, in a time that depends on the number of namespaces, not on the size of objects."""

@@ -44,6 +44,8 @@ _INITIAL: dict[str, Obj] = {
 }
 _KEEPS_STATUS = frozenset({"nodes", "apiservices.apiregistration.k8s.io"})
 """Kinds whose creator may set the status."""
+_STATUS_ONLY = frozenset({"flowcontrol.apiserver.k8s.io", "certificates.k8s.io", "admissionregistration.k8s.io"})
+"""Groups whose `status` writes nothing of the metadata; the others write all of it."""
 _GENERATION_OF_SPEC = frozenset({"endpointslices.discovery.k8s.io"})
 
 
@@ -60,13 +62,7 @@ def limit(resource: Resource, obj: Obj, before: Obj, subresource: str) -> Obj:
     """The part of a new state that the subresource may write, over the state before."""
     metadata = obj["metadata"]
     if subresource == "status":
-        kept = {**before["metadata"]}
-        if "managedFields" in metadata:
-            kept["managedFields"] = metadata["managedFields"]
-        if resource.storage in ("pods", "nodes", "deployments.apps"):
-            for key in ("labels", "annotations"):
-                if key in metadata:
-                    kept[key] = metadata[key]
+        kept = _status_metadata(resource, metadata, before["metadata"])
         out = {**before, "metadata": kept}
         if "status" in obj:
             out["status"] = obj["status"]
@@ -90,6 +86,24 @@ def limit(resource: Resource, obj: Obj, before: Obj, subresource: str) -> Obj:
     if resource.storage == "namespaces" and subresource == "":
         obj["spec"] = {**obj.get("spec", {}), "finalizers": before.get("spec", {}).get("finalizers", [])}
     return obj
+
+
+def _status_metadata(resource: Resource, new: Obj, old: Obj) -> Obj:
+    """Metadata after a write of the status: most kinds let labels, annotations and the like through."""
+    if resource.custom or resource.group in _STATUS_ONLY:
+        kept = {**old}
+    elif resource.storage == "pods":
+        kept = {**old, **{key: new[key] for key in ("labels", "annotations") if key in new}}
+    else:
+        kept = {key: value for key, value in new.items() if key != "managedFields"}
+        if resource.storage == "deployments.apps":
+            kept.pop("labels", None)
+            kept |= {"labels": old["labels"]} if "labels" in old else {}
+    if "managedFields" in new:
+        kept["managedFields"] = new["managedFields"]
+    elif "managedFields" in old:
+        kept["managedFields"] = old["managedFields"]
+    return kept
 
 
 def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:

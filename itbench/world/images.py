@@ -77,6 +77,10 @@ _DEBIAN = {
 }
 _QUIET = Memory(base=6)
 
+_E2E = "registry.k8s.io/e2e-test-images"
+_MIRRORS = {"httpd": "httpd", "nginx": "nginx", "busybox": "busybox"}
+"""Base images that the official test suite pulls under another name."""
+
 BASE_PROGRAMS: tuple[Program, ...] = (
     _base("registry.k8s.io/pause", "/pause", shell="none", size_mb=0.3, start_s=0.1, memory_mb=Memory(base=0.4)),
     _web(
@@ -234,6 +238,9 @@ class Registry:
         self._programs: dict[str, list[tuple[str, Program]]] = {}
         for program in BASE_PROGRAMS:
             self._add(program.image, program)
+            if program.image in _MIRRORS:
+                mirror = f"{_E2E}/{_MIRRORS[program.image]}"
+                self._add(mirror, program.model_copy(update={"image": mirror}))
         for name, program in (app.programs if app else {}).items():
             self._add(name, program)
 

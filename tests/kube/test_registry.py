@@ -346,3 +346,45 @@ def test_changes_replay_what_lists_show(client: LocalClient, registry: Registry)
     assert [row.type for row in rows] == ["MODIFIED", "DELETED"]
     assert rows[0].previous is everything[0].object
     assert now == registry.store.revision
+
+
+def test_chunks_show_the_state_of_the_first_one_until_it_is_forgotten(
+    registry: Registry, client: LocalClient, clock: Clock
+) -> None:
+    """What is written between two chunks is not seen; after five minutes the error carries a token for the present state."""
+    maps = registry.table.named("configmaps")
+    for name in ("a", "b", "c"):
+        client.create("configmaps", _config(name), "t")
+    first = registry.list(maps, "t", ListQuery(limit=1))
+    client.delete("configmaps", "b", "t")
+    client.create("configmaps", _config("d"), "t")
+    client.patch("configmaps", "c", "t", {"data": {"x": "y"}})
+    rest = registry.list(maps, "t", ListQuery(token=first.token))
+    assert [(e.name, "data" in e.object) for e in rest.entries] == [("b", False), ("c", False)]
+    assert rest.revision == first.revision
+    clock.now = 301.0
+    with pytest.raises(ApiError) as caught:
+        registry.list(maps, "t", ListQuery(token=first.token))
+    assert (caught.value.code, caught.value.reason) == (410, "Expired")
+    again = registry.list(maps, "t", ListQuery(token=caught.value.status["metadata"]["continue"]))
+    assert [entry.name for entry in again.entries] == ["c", "d"]
+    assert again.revision > first.revision
+
+
+def test_a_status_may_bring_labels_and_annotations_but_no_spec(registry: Registry) -> None:
+    """The status of most kinds writes metadata too; that of a Deployment keeps its labels."""
+    for name, body in (
+        ("jobs.batch", {"spec": {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}}),
+        ("deployments.apps", {"spec": SPEC}),
+    ):
+        resource = registry.table.named(name)
+        registry.create(resource, {"metadata": {"name": "x", "labels": {"a": "b"}}, **body}, "t", ME)
+        change = {
+            "metadata": {"annotations": {"k": "v"}, "labels": {"a": "c"}},
+            "spec": {"paused": True, "suspend": True},
+        }
+        registry.patch(resource, "x", "t", PatchBody("merge", change), ME, "status")
+        found = registry.get(resource, "x", "t").object
+        assert found["metadata"]["annotations"]["k"] == "v"
+        assert found["metadata"]["labels"]["a"] == ("b" if name == "deployments.apps" else "c")
+        assert not found["spec"].get("paused") and not found["spec"].get("suspend")

@@ -61,9 +61,14 @@ def negotiate(accept: str) -> Form:
                 return PLAIN
         if media in ("application/yaml", "text/yaml", "application/x-yaml"):
             return Form("yaml")
+    raise not_acceptable()
+
+
+def not_acceptable() -> ApiError:
+    """406: the resource has no such form."""
     forms = (*ACCEPTED_BODIES, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
     text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(forms)}"
-    raise failure(406, "NotAcceptable", text, Problem())
+    return failure(406, "NotAcceptable", text, Problem())
 
 
 def wants_pretty(query: dict[str, str], agent: str) -> bool:
@@ -113,6 +118,8 @@ def respond_error(error: ApiError, agent: str = "") -> web.Response:
 
 def object_bytes(resource: Resource, entry: Entry) -> bytes:
     """One stored object in the version asked for; the cached bytes where that is the stored one."""
+    if resource.model is not None:
+        return orjson.dumps(versions.to_served(entry.object, resource), option=orjson.OPT_SORT_KEYS)
     if entry.object["apiVersion"] == resource.api_version:
         return entry.bytes
     return orjson.dumps(versions.to_served(entry.object, resource))
@@ -120,6 +127,8 @@ def object_bytes(resource: Resource, entry: Entry) -> bytes:
 
 def list_bytes(resource: Resource, entries: Iterable[Entry], meta: Obj) -> bytes:
     """A list of stored objects. Items of built-in kinds carry no kind and version, as in Go's typed lists."""
+    if resource.model is not None:
+        meta = {"continue": "", **meta}
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
     prefix = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
     size = 0 if resource.custom else len(prefix)

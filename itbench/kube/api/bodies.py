@@ -1,12 +1,13 @@
 """Request bodies: JSON, YAML and protobuf -> plain objects; options of writes; called by `rest` and `reviews`."""
 
 import json
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import orjson
 import yaml
 
-from itbench.kube import protobuf
+from itbench.kube import duplicates, protobuf
 from itbench.kube.api.answers import ACCEPTED_BODIES, JSON, PATCHES, PROTOBUF
 from itbench.kube.client import Obj, PatchKind, Propagation
 from itbench.kube.rbac import User
@@ -119,6 +120,21 @@ def write_options(query: dict[str, str], user: User, agent: str, verb: str = "cr
         validation=cast(Literal["Strict", "Warn", "Ignore"], validation or "Warn"),
         force=query.get("force") in ("true", "1"),
     )
+
+
+def duplicates_of(options: Options, raw: bytes, content_type: str) -> Options:
+    """The options, knowing which keys the bytes of the body set twice."""
+    kind = media_type(content_type)
+    if options.validation == "Ignore" or kind == PROTOBUF:
+        return options
+    patch = PATCHES.get(kind)
+    if patch == "apply" or (kind in _YAML and not raw.lstrip().startswith((b"{", b"["))):
+        found = duplicates.in_yaml(raw, _PlainLoader)
+    elif patch is not None:
+        found = duplicates.in_operations(raw) if patch == "json" else duplicates.in_patch(raw)
+    else:
+        found = duplicates.in_json(raw)
+    return replace(options, duplicates=found) if found.found else options
 
 
 def delete_options(raw: bytes, content_type: str, query: dict[str, str]) -> tuple[DeleteOptions, bool]:

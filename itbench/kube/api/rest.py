@@ -8,7 +8,7 @@ from itbench.kube.api import answers, bodies, views
 from itbench.kube.api.answers import Form
 from itbench.kube.api.door import Call
 from itbench.kube.client import Obj
-from itbench.kube.requests import ListQuery, Page, PatchBody, Result
+from itbench.kube.requests import ListQuery, Options, Page, PatchBody, Result
 from itbench.kube.resources import Resource
 from itbench.kube.status import Problem, bad_request, method_not_allowed
 from itbench.kube.store import Entry
@@ -27,6 +27,8 @@ def refuse_method() -> Exception:
 
 def deprecation(resource: Resource) -> tuple[str, ...]:
     """Warnings that go with every use of a resource."""
+    if resource.model is not None:
+        return (resource.model.warning,) if resource.model.warning else ()
     text = _DEPRECATED.get((resource.group, resource.version, resource.plural))
     return (text,) if text else ()
 
@@ -100,11 +102,13 @@ def _stored(call: Call) -> Entry | None:
     return call.door.store.get(resource.storage, namespace, target.name) if target.name else None
 
 
-async def _body(call: Call) -> Obj:
-    raw = bodies.read_object(await call.request.read(), call.content_type)
+async def _body(call: Call, options: Options) -> tuple[Obj, Options]:
+    """The object that was sent, and the options that know what its bytes set twice."""
+    raw = await call.request.read()
+    sent = bodies.read_object(raw, call.content_type)
     entry = _stored(call)
-    received: Obj = call.door.clock.received(raw, entry.object if entry is not None else None)
-    return received
+    received: Obj = call.door.clock.received(sent, entry.object if entry is not None else None)
+    return received, bodies.duplicates_of(options, raw, call.content_type)
 
 
 def _finish(call: Call, result: Result, code: int) -> web.Response:
@@ -128,7 +132,7 @@ async def create(call: Call) -> web.Response:
     """POST to a collection."""
     resource, target = call.resource, call.target
     options = bodies.write_options(call.query, call.user, call.agent)
-    body = await _body(call)
+    body, options = await _body(call, options)
     call.trace.manager, call.trace.dry = options.manager, options.dry_run
     namespace = target.namespace if resource.namespaced else ""
     if resource.namespaced and not namespace:
@@ -144,7 +148,7 @@ async def update(call: Call) -> web.Response:
     resource, target = call.resource, call.target
     options = bodies.write_options(call.query, call.user, call.agent, "update")
     call.trace.manager, call.trace.dry = options.manager, options.dry_run
-    body = await _body(call)
+    body, options = await _body(call, options)
     namespace = target.namespace if resource.namespaced else ""
     result = call.door.registry.update(resource, target.name, namespace, body, options, target.subresource)
     return _finish(call, result, 201 if result.created else 200)
@@ -154,7 +158,9 @@ async def patch(call: Call) -> web.Response:
     """PATCH of an object or subresource."""
     resource, target = call.resource, call.target
     options = bodies.write_options(call.query, call.user, call.agent, "patch")
-    raw = bodies.read_patch(await call.request.read(), call.content_type)
+    content = await call.request.read()
+    raw = bodies.read_patch(content, call.content_type)
+    options = bodies.duplicates_of(options, content, call.content_type)
     call.trace.manager, call.trace.dry, call.trace.detail = options.manager, options.dry_run, raw.kind
     entry = _stored(call)
     value = call.door.clock.received(raw.value, entry.object if entry is not None else None)

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from itbench.kube.api import bodies
-from itbench.kube.api.answers import PLAIN, Form, encode
+from itbench.kube.api.answers import PLAIN, Form, encode, not_acceptable
 from itbench.kube.api.door import Call
 from itbench.kube.client import Obj
 from itbench.kube.rbac import User, access_from
@@ -97,6 +97,8 @@ async def review(call: Call) -> web.Response:
     """POST of a review kind. The answer's times are wire times already."""
     body = bodies.read_object(await call.request.read(), call.content_type)
     call.trace.dry = True
+    if call.form.kind in ("table", "partial"):
+        raise not_acceptable()
     answer = _KINDS[call.target.qualified](call, body)
     return _plain(call, answer)
 

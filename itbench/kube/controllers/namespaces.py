@@ -30,11 +30,18 @@ def reconcile(context: Context, _: str, name: str) -> None:
 
 
 def _empty(context: Context, name: str) -> dict[str, Objs]:
-    """Delete everything in the namespace; what is still there afterwards, by resource."""
+    """Delete everything in the namespace, pods before all else; what is still there afterwards, by resource."""
+    left = _delete_all(context, name, ["pods"])
+    if left:
+        return left
     for event in context.client.list("events", name):
         _delete(context, "events", event)
+    return _delete_all(context, name, context.cache.resources())
+
+
+def _delete_all(context: Context, name: str, resources: list[str]) -> dict[str, Objs]:
     left: dict[str, Objs] = {}
-    for resource in context.cache.resources():
+    for resource in resources:
         for obj in context.cache.list(resource, name):
             if not is_deleting(obj):
                 _delete(context, resource, obj)

@@ -1,0 +1,74 @@
+"""Lists in chunks: continue tokens, and how long the state that they go on with is kept. Called by the registry.
+
+A token names the revision of the first chunk, so that all chunks show one state, whatever is written meanwhile. Like a real
+server, whose store is compacted every five minutes, it forgets old states: the error then carries a token for the present one.
+"""
+
+import base64
+
+import orjson
+
+from itbench.kube import status
+from itbench.kube.client import ApiError
+from itbench.kube.requests import Entries, ListQuery
+from itbench.kube.resources import Resource
+from itbench.kube.store import Entry, Expired, Store
+
+KEPT_S = 300.0
+"""World seconds for which the state of a first chunk can be gone on with."""
+_PRESENT = -1
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def begin(store: Store, resource: Resource, namespace: str, query: ListQuery, now: float) -> tuple[Entries, int]:
+    """What a list still has to show, sorted, and of which revision that is.
+
+    Args:
+        now: world seconds.
+
+    Raises:
+        ApiError: 400, the token is damaged; 410, its state is forgotten.
+    """
+    if not query.token:
+        return store.list(resource.storage, namespace), store.revision
+    revision, since, after = _read_token(query.token)
+    if revision == _PRESENT:
+        entries, revision = store.list(resource.storage, namespace), store.revision
+    else:
+        try:
+            if now - since > KEPT_S and revision < store.revision:
+                raise Expired(revision, store.revision)
+            entries = store.list_at(resource.storage, namespace, revision)
+        except Expired:
+            raise _expired(since, after) from None
+    return [entry for entry in entries if (entry.namespace, entry.name) > after], revision
+
+
+def write_token(revision: int, last: Entry, now: float) -> str:
+    """A token that goes on after an entry."""
+    return _encode(revision, now, (last.namespace, last.name))
+
+
+def _encode(revision: int, now: float, after: tuple[str, str]) -> str:
+    data = {"v": "meta.k8s.io/v1", "rv": revision, "start": list(after), "since": now}
+    return base64.urlsafe_b64encode(orjson.dumps(data)).decode()
+
+
+def _read_token(token: str) -> tuple[int, float, tuple[str, str]]:
+    try:
+        data = orjson.loads(base64.urlsafe_b64decode(token))
+        namespace, name = data["start"]
+        return int(data["rv"]), float(data["since"]), (str(namespace), str(name))
+    except (ValueError, KeyError, TypeError):
+        raise status.bad_request("continue key is not valid: invalid continue token") from None
+
+
+def _expired(since: float, after: tuple[str, str]) -> ApiError:
+    error = status.failure(410, "Expired", _TOO_OLD)
+    error.status["metadata"] = {"continue": _encode(_PRESENT, since, after)}
+    return error
