@@ -1,14 +1,10 @@
 """Who may do what: evaluates Roles, ClusterRoles and their bindings; called by `itbench.kube.api` and by graders.
 
 `Authorizer` reads the four RBAC resources through a `Client`, indexes them once per change and answers by table look-up.
-`defaults()` are the roles and bindings that a fresh cluster has; the control plane installs them.
 """
 
-import gzip
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from itbench.kube.client import ApiError, Client, Obj, Objs
@@ -61,12 +57,6 @@ class Access:
     namespace: str = ""
     name: str = ""
     path: str = ""
-
-
-def defaults() -> Objs:
-    """Roles and bindings of a fresh cluster, without server-set metadata (as recorded from Kubernetes 1.34)."""
-    items: Objs = json.loads(gzip.decompress((Path(__file__).parent / "data" / "rbac.json.gz").read_bytes()))
-    return items
 
 
 def forbidden_message(user: User, access: Access) -> str:

@@ -16,6 +16,8 @@ import yaml
 
 from itbench.core.ids import Ids
 from itbench.kube.client import ApiError
+from itbench.kube.controllers.bootstrap import RESOURCES
+from itbench.kube.plane import ControlPlane
 from itbench.kube.registry import Registry
 from itbench.kube.requests import DeleteOptions, Options, PatchBody
 from itbench.kube.resources import Resource
@@ -236,3 +238,18 @@ def test_a_history_of_patches_and_applies_is_answered_alike(real: Real, ours: Re
         path = _path(resource, "" if action == "create" else target, sub)
         there = real.ask(method, path if action == "delete" else f"{path}?{'&'.join(query)}", body, kind)
         assert _normal(_answer(ours, step)) == _normal(there), step
+
+
+def test_a_fresh_cluster_holds_what_a_real_one_holds(real: Real) -> None:
+    """Roles, bindings, flow schemas, priority levels and service ranges; accounts are made by controllers, which a bare server lacks."""
+    client = ControlPlane(ids=Ids(1)).client("test")
+    for kind, name in RESOURCES.items():
+        if kind == "ServiceAccount":
+            continue
+        path = _path(client.registry.table.named(name)).replace("/namespaces/t", "")
+        there = {_place(item): item.get("spec") for item in real.ask("GET", path, None)["items"]}
+        assert {_place(item): item.get("spec") for item in client.list(name)} == there, name
+
+
+def _place(item: dict) -> tuple[str, str]:
+    return item["metadata"].get("namespace", ""), item["metadata"]["name"]

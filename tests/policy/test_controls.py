@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from itbench.kube.rbac import defaults
+from itbench.kube.controllers.bootstrap import defaults
 from itbench.policy.controls.catalog import CONTROLS, PROFILES, control
 from itbench.policy.controls.pods import TEMPLATES, WORKLOADS
 

@@ -1,20 +1,36 @@
 """What a fresh cluster holds before anybody asks for anything. Installed once by `kube.plane`."""
 
+import gzip
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
-from itbench.kube import rbac
-from itbench.kube.client import Obj
+from itbench.kube.client import Obj, Objs
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 API_ADDRESS = "10.96.0.1"
 API_PORT = 6443
+COMPONENTS = {"scheduler": "ok", "controller-manager": "ok", "etcd-0": "ok"}
+"""What `kubectl get componentstatuses` says of each part of a control plane."""
 
-RBAC_RESOURCES = {
+RESOURCES = {
     "ClusterRole": "clusterroles.rbac.authorization.k8s.io",
     "ClusterRoleBinding": "clusterrolebindings.rbac.authorization.k8s.io",
     "Role": "roles.rbac.authorization.k8s.io",
     "RoleBinding": "rolebindings.rbac.authorization.k8s.io",
+    "FlowSchema": "flowschemas.flowcontrol.apiserver.k8s.io",
+    "PriorityLevelConfiguration": "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "ServiceCIDR": "servicecidrs.networking.k8s.io",
+    "ServiceAccount": "serviceaccounts",
 }
+"""Kinds of the recorded defaults."""
+
+
+def defaults() -> Objs:
+    """What a fresh cluster holds for its own working, without server-set metadata (as recorded from Kubernetes 1.34)."""
+    file = Path(__file__).parents[1] / "data" / "defaults.json.gz"
+    items: Objs = json.loads(gzip.decompress(file.read_bytes()))
+    return items
 
 
 def objects() -> Iterator[tuple[str, Obj]]:
@@ -22,8 +38,14 @@ def objects() -> Iterator[tuple[str, Obj]]:
     for name in NAMESPACES:
         yield "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     yield from _priorities()
-    for obj in rbac.defaults():
-        yield RBAC_RESOURCES[obj["kind"]], obj
+    for obj in defaults():
+        yield RESOURCES[obj["kind"]], obj
+    for name, message in COMPONENTS.items():
+        healthy = {"type": "Healthy", "status": "True", "message": message}
+        yield (
+            "componentstatuses",
+            {"apiVersion": "v1", "kind": "ComponentStatus", "metadata": {"name": name}, "conditions": [healthy]},
+        )
     yield from _api_service()
 
 

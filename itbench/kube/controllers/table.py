@@ -9,6 +9,7 @@ from itbench.kube.controllers import (
     endpoints,
     eviction,
     expiry,
+    flowcontrol,
     garbage,
     hpa,
     job,
@@ -53,6 +54,7 @@ def controllers(metrics: MetricsSource) -> list[Controller]:
         quota.CONTROLLER,
         volumes.CONTROLLER,
         aggregation.CONTROLLER,
+        flowcontrol.CONTROLLER,
         expiry.EVENTS,
         expiry.FINISHED_JOBS,
     ]

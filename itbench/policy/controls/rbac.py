@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from itbench.kube.rbac import defaults
+from itbench.kube.controllers.bootstrap import defaults
 from itbench.policy.controls.model import Check, Found, Obj, Objects, Subject, items, judged
 
 ROLES = ("clusterroles.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io")
