@@ -1,7 +1,7 @@
 """Generate `itbench/kube/data/defaults.json.gz`: what a fresh Kubernetes 1.34 cluster holds for its own working.
 
-kubectl get clusterroles,clusterrolebindings,roles,rolebindings,flowschemas,prioritylevelconfigurations,servicecidrs,serviceaccounts \\
-    -A -o json | python scripts/cluster_defaults.py itbench/kube/data/defaults.json.gz
+kubectl get -A -o json clusterroles,clusterrolebindings,roles,rolebindings,flowschemas,prioritylevelconfigurations,\\
+servicecidrs,serviceaccounts | python scripts/cluster_defaults.py itbench/kube/data/defaults.json.gz
 """
 
 import gzip

@@ -241,7 +241,7 @@ def test_a_history_of_patches_and_applies_is_answered_alike(real: Real, ours: Re
 
 
 def test_a_fresh_cluster_holds_what_a_real_one_holds(real: Real) -> None:
-    """Roles, bindings, flow schemas, priority levels and service ranges; accounts are made by controllers, which a bare server lacks."""
+    """Roles, bindings, flow schemas, priority levels, service ranges (a bare server has no controllers' accounts)."""
     client = ControlPlane(ids=Ids(1)).client("test")
     for kind, name in RESOURCES.items():
         if kind == "ServiceAccount":

@@ -1,6 +1,6 @@
-"""Flow schemas: each says whether the priority level that it names exists. Nothing is queued here: requests are served as they come."""
+"""Flow schemas: each says whether its priority level exists. Nothing is queued here: requests are served as they come."""
 
-from itbench.kube.client import Change
+from itbench.kube.client import Change, Obj
 from itbench.kube.controllers.base import Context, Controller, own_key, put_status
 from itbench.kube.controllers.cache import Cache, Key
 from itbench.kube.controllers.conditions import find, set_condition
@@ -21,7 +21,7 @@ def _all(change: Change, cache: Cache) -> list[Key]:
     return [("", schema["metadata"]["name"]) for schema in cache.list(SCHEMAS) if _level(schema) == level]
 
 
-def _level(schema: dict) -> str:
+def _level(schema: Obj) -> str:
     return str(schema["spec"]["priorityLevelConfiguration"]["name"])
 
 
