@@ -369,6 +369,16 @@ def decode(body: Obj, node: Node | None, *, raw: bool = False) -> Decoded:
     return Decoded(decoded, decoder.unknown)
 
 
+def decode_part(value: Obj, node: Node, *, raw: bool = False) -> tuple[Obj, list[str]]:
+    """A copy of a part of an object (such as the metadata of a custom one), and the paths that its schema does not know.
+
+    Raises:
+        WrongType: a value has the wrong type.
+    """
+    decoder = _Decoder(raw)
+    return decoder.struct(value, node, ""), decoder.unknown
+
+
 def handled_as(body: Obj, why: str) -> ApiError:
     """400: the body is not an object of its kind."""
     kind = body.get("kind", "")

@@ -31,15 +31,17 @@ def wanted_version(accept: str) -> str:
     return ""
 
 
-def _sub_row(sub: Subresource) -> Obj:
-    kind = {"group": sub.group, "version": sub.version, "kind": sub.kind}
+def _sub_row(resource: Resource, sub: Subresource) -> Obj:
+    own = (resource.group, resource.version) if resource.model is not None and not sub.group else (sub.group, sub.version)
+    kind = {"group": own[0], "version": own[1], "kind": sub.kind}
     return {"subresource": sub.name, "responseKind": kind, "verbs": list(sub.verbs)}
 
 
 def _row(resource: Resource) -> Obj:
+    group, version = (resource.group, resource.version) if resource.model is not None else ("", "")
     row: Obj = {
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": {"group": group, "version": version, "kind": resource.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -49,7 +51,7 @@ def _row(resource: Resource) -> Obj:
     if resource.categories:
         row["categories"] = list(resource.categories)
     if resource.subresources:
-        row["subresources"] = [_sub_row(sub) for sub in resource.subresources]
+        row["subresources"] = [_sub_row(resource, sub) for sub in resource.subresources]
     return row
 
 

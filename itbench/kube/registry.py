@@ -28,9 +28,11 @@ from itbench.core.ids import Ids
 from itbench.kube import admission, deletion, pages, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Write
 from itbench.kube.client import ApiError, Obj
+from itbench.kube.custom import serving
 from itbench.kube.decode import converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.kinds import behaviour
+from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
 from itbench.kube.patch import managed
@@ -65,9 +67,19 @@ class Registry:
         self.ids = ids
         self.now = now
         self._stamped: tuple[float, str] = (float("nan"), "")
-        self.table = table or builtin_table()
+        self._table = table or builtin_table()
+        self._definitions: list[Entry] = []
         self.mutating = list(admission.MUTATING if mutating is None else mutating)
         self.validating = list(admission.VALIDATING if validating is None else validating)
+
+    @property
+    def table(self) -> ResourceTable:
+        """What is served now: custom resources follow the definitions in the store, whatever put them there."""
+        listed = self.store.list(serving.DEFINITIONS)
+        if listed is not self._definitions and (listed or self._definitions):
+            self._definitions = listed
+            self._table.serve_custom(serving.served(listed))
+        return self._table
 
     # -- reading ---------------------------------------------------------------------------------------------------------
 
@@ -94,7 +106,8 @@ class Registry:
 
     def matcher(self, resource: Resource, labels: str = "", fields: str = "") -> Callable[[Obj], bool] | None:
         """One test for both selectors on stored objects, None when there is nothing to test; raises 400."""
-        return predicate(resource.storage, labels, fields)
+        allowed = resource.model.selectable if resource.model is not None else None
+        return predicate(resource.storage, labels, fields, allowed)
 
     def view(self, resource: Resource, entry: Entry) -> Obj:
         """The entry's object in the version of `resource` (the shared object itself where that is the stored one)."""
@@ -124,7 +137,7 @@ class Registry:
         warnings: Texts,
         entries: managed.Entries | None = None,
     ) -> Result:
-        rules = behaviour(resource.storage, custom=resource.custom)
+        rules = _rules(resource)
         self._begin(resource, obj)
         write = self._write("CREATE", resource, obj, None, options, "", warnings)
         rules.default(obj)
@@ -202,7 +215,7 @@ class Registry:
         before = old.object
         metadata = obj["metadata"]
         self._preconditions(resource, old, metadata)
-        rules = behaviour(resource.storage, custom=resource.custom)
+        rules = _rules(resource)
         obj = subresources.limit(resource, obj, before, subresource)
         metadata = obj["metadata"]
         sent = metadata.get("managedFields")
@@ -239,11 +252,13 @@ class Registry:
         return Result(self.view(resource, entry), entry, False, warnings, old)
 
     def _validate_change(self, resource: Resource, obj: Obj, before: Obj, subresource: str) -> None:
-        rules = behaviour(resource.storage, custom=resource.custom)
+        rules = _rules(resource)
         check = Check()
         check_metadata_update(obj, before, check)
         check_metadata(obj, resource, rules, check)
-        if subresource != "status":
+        if resource.model is not None:
+            resource.model.check(obj, before, check)
+        elif subresource != "status":
             rules.validate(obj, check)
         if subresource not in ("status", "resize"):
             rules.validate_update(obj, before, check)
@@ -267,7 +282,7 @@ class Registry:
             raise status.unsupported_media_type(
                 ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
             )
-        node = schema.of(resource.api_version, resource.kind)
+        node = _node(resource)
         current = versions.to_served(old.copy(), resource)
         revision = current["metadata"]["resourceVersion"]
         changed = self._patched(node, current, patch)
@@ -341,7 +356,7 @@ class Registry:
             group, _, version = str(config.get("apiVersion", "")).rpartition("/")
             raise status.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
         warnings: list[str] = []
-        node = schema.of(resource.api_version, resource.kind)
+        node = _node(resource)
         sent = self._decode_config(resource, config, name)
         if options.duplicates.found and options.validation == "Strict":
             text = options.duplicates.error([])
@@ -413,7 +428,10 @@ class Registry:
             raise self._wrong_kind(resource, api_version, kind)
         if not body.get("kind") or not body.get("apiVersion"):
             body = {**body, "kind": kind, "apiVersion": api_version}
-        decoded = decode(body, schema.of(resource.api_version, resource.kind), raw=raw)
+        if resource.model is not None:
+            decoded = resource.model.decode(body, raw=raw)
+        else:
+            decoded = decode(body, schema.of(resource.api_version, resource.kind), raw=raw)
         if options.validation != "Ignore" and (decoded.unknown or options.duplicates.found):
             if options.validation == "Strict":
                 text = "strict decoding error: " + options.duplicates.error(decoded.unknown)
@@ -508,7 +526,7 @@ class Registry:
             known = before.get("metadata", {}).get("managedFields", [])
             if sent is not None and sent != known:
                 known = managed.accept(sent, known)
-            node = schema.of(resource.api_version, resource.kind)
+            node = _node(resource)
             old, new = (
                 subresources.tracked(resource, versions.to_served(state, resource) if state else state, subresource)
                 for state in (before, obj)
@@ -518,6 +536,16 @@ class Registry:
             metadata["managedFields"] = entries
         else:
             metadata.pop("managedFields", None)
+
+
+def _rules(resource: Resource) -> Behaviour:
+    if resource.model is not None:
+        return resource.model.behaviour
+    return behaviour(resource.storage, custom=resource.custom)
+
+
+def _node(resource: Resource) -> schema.Node | None:
+    return resource.model.node if resource.model is not None else schema.of(resource.api_version, resource.kind)
 
 
 def _check_name(obj: Obj, name: str) -> None:

@@ -7,9 +7,12 @@ Chaos Mesh, metrics and monitoring kinds from the short tables below; custom res
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from itbench.kube.data import read
+
+if TYPE_CHECKING:
+    from itbench.kube.custom.model import Model
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _SHARED_STORAGE = {("events.k8s.io", "events"): "events"}
@@ -45,6 +48,10 @@ class Resource:
     custom: bool = False
     """Without patch metadata: strategic merge patches are refused, unknown fields are kept."""
     list_kind: str = ""
+    model: "Model | None" = field(default=None, compare=False, repr=False)
+    """What a CustomResourceDefinition says about it; None for everything else."""
+    digest: str = ""
+    """Changes whenever the definition does."""
     name: str = field(init=False)
     """`deployments.apps`; core resources are just `pods`."""
     api_version: str = field(init=False)
@@ -76,6 +83,7 @@ class ResourceTable:
         self._rows: dict[tuple[str, str, str], Resource] = {}
         self._names: dict[str, Resource] = {}
         self._kinds: dict[tuple[str, str], Resource] = {}
+        self._fixed: dict[tuple[str, str, str], Resource] = {}
         for resource in resources:
             self.add(resource)
 
@@ -83,17 +91,26 @@ class ResourceTable:
         return iter(self._rows.values())
 
     def add(self, resource: Resource) -> None:
-        """Serve one more resource (a CRD's version)."""
+        """Serve one more resource."""
+        self._fixed[resource.group, resource.version, resource.plural] = resource
         self._rows[resource.group, resource.version, resource.plural] = resource
         self._names.setdefault(resource.name, resource)
         self._kinds.setdefault((resource.api_version, resource.kind), resource)
 
     def remove(self, resource: Resource) -> None:
-        """Stop serving it."""
-        del self._rows[resource.group, resource.version, resource.plural]
-        rest = list(self._rows.values())
-        self._names, self._kinds = {}, {}
-        for row in rest:
+        """Stop serving a resource that was there from the start or was added."""
+        key = (resource.group, resource.version, resource.plural)
+        del self._fixed[key]
+        self._index({place: row for place, row in self._rows.items() if place != key})
+
+    def serve_custom(self, resources: Iterable[Resource]) -> None:
+        """Serve these besides what was there from the start, instead of those of the last call."""
+        custom = {(row.group, row.version, row.plural): row for row in resources}
+        self._index({key: row for key, row in self._fixed.items() if key not in custom} | custom)
+
+    def _index(self, rows: dict[tuple[str, str, str], Resource]) -> None:
+        self._rows, self._names, self._kinds = rows, {}, {}
+        for row in rows.values():
             self._names.setdefault(row.name, row)
             self._kinds.setdefault((row.api_version, row.kind), row)
 

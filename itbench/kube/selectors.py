@@ -248,8 +248,15 @@ _TERM = re.compile(r"(.*?)(!=|==|=)(.*)", re.DOTALL)
 
 
 @lru_cache(1024)
-def parse_fields(text: str, storage: str) -> tuple[tuple[str, bool, str], ...]:
-    """`status.phase!=Failed,spec.nodeName=n` -> (path, equal?, value); raises ApiError 400 for unsupported paths."""
+def parse_fields(text: str, storage: str, allowed: tuple[str, ...] | None = None) -> tuple[tuple[str, bool, str], ...]:
+    """`status.phase!=Failed,spec.nodeName=n` -> (path, equal?, value); raises ApiError 400 for unsupported paths.
+
+    Args:
+        text: the selector.
+        storage: of which resource.
+        allowed: the paths that a custom resource has; None for those of `storage`.
+    """
+    known = _FIELDS.get(storage, ()) if allowed is None else allowed
     terms: list[tuple[str, bool, str]] = []
     for part in _SPLIT.split(text):
         if not part:
@@ -261,18 +268,20 @@ def parse_fields(text: str, storage: str) -> tuple[tuple[str, bool, str], ...]:
         head = path.split(".")[0]
         if storage == "events" and head in _EVENTS_V1:
             path = _EVENTS_V1[head] + path[len(head) :]
-        if path not in ("metadata.name", "metadata.namespace") and path not in _FIELDS.get(storage, ()):
-            if storage in _FIELDS:
+        if path not in ("metadata.name", "metadata.namespace") and path not in known:
+            if storage in _FIELDS or allowed is not None:
                 raise bad_request(f"field label not supported: {path}")
             raise bad_request(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
         terms.append((path, op != "!=", re.sub(r"\\([\\,=])", r"\1", value)))
     return tuple(terms)
 
 
-def predicate(storage: str, labels: str, fields: str) -> Callable[[Obj], bool] | None:
+def predicate(
+    storage: str, labels: str, fields: str, allowed: tuple[str, ...] | None = None
+) -> Callable[[Obj], bool] | None:
     """One test for both selectors; None when both are empty. Raises ApiError 400."""
     selector = parse_labels(labels) if labels else None
-    terms = parse_fields(fields, storage) if fields else ()
+    terms = parse_fields(fields, storage, allowed) if fields else ()
     if selector is None and not terms:
         return None
 

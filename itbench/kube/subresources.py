@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from itbench.core.clock import rfc3339
 from itbench.kube import deletion, status
 from itbench.kube.client import ApiError, Obj
+from itbench.kube.custom import scale
 from itbench.kube.kinds.check import Check
 from itbench.kube.requests import DeleteOptions, Options, Result
 from itbench.kube.resources import Resource
@@ -108,7 +109,7 @@ def _status_metadata(resource: Resource, new: Obj, old: Obj) -> Obj:
 
 def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:
     """The part of an object whose ownership a write through this subresource can change."""
-    if not resource.has_status or resource.custom:
+    if not resource.has_status or (resource.custom and resource.model is None):
         return obj
     if subresource == "status":
         return {key: value for key, value in obj.items() if key in ("metadata", "status")}
@@ -134,7 +135,7 @@ def bumps_generation(resource: Resource, obj: Obj, before: Obj) -> bool:
         "annotations"
     ):
         return True
-    ignored = ("metadata", "status")
+    ignored = ("metadata", "status") if resource.model is None or resource.has_status else ("metadata",)
     new = {key: value for key, value in obj.items() if key not in ignored}
     old = {key: value for key, value in before.items() if key not in ignored}
     if resource.storage == "pods":
@@ -148,6 +149,8 @@ def _without_node(obj: Obj) -> Obj:
 
 def scale_of(resource: Resource, obj: Obj) -> Obj:
     """The autoscaling/v1 Scale of a workload."""
+    if resource.model is not None:
+        return scale.of(resource.model, obj)
     metadata = obj["metadata"]
     spec, state = obj.get("spec", {}), obj.get("status", {})
     selector = spec.get("selector")
@@ -183,7 +186,10 @@ def scaled(resource: Resource, old: Entry, body: Any) -> Obj:
     if check:
         raise status.invalid("Scale", "autoscaling", old.name, check.causes)
     metadata = body.get("metadata") or {}
-    obj["spec"]["replicas"] = replicas
+    if resource.model is not None:
+        obj = scale.put(resource, obj, replicas)
+    else:
+        obj["spec"]["replicas"] = replicas
     obj["metadata"].pop("resourceVersion", None)
     if metadata.get("resourceVersion"):
         obj["metadata"]["resourceVersion"] = metadata["resourceVersion"]

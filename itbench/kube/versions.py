@@ -1,6 +1,6 @@
 """Conversion between the version asked for and the version stored, where several versions share objects.
 
-Only autoscaling v1/v2 and events.k8s.io/v1 against core/v1 need it; every other object is its own stored form.
+Only autoscaling v1/v2, events.k8s.io/v1 against core/v1, and custom resources (which know it themselves) need it.
 """
 
 from typing import Any
@@ -65,6 +65,8 @@ def _hpa_v2_to_v1(obj: Obj) -> Obj:
 
 def to_served(obj: Obj, resource: Resource) -> Obj:
     """A stored object in the version of `resource`; the same object where that is the stored version."""
+    if resource.model is not None:
+        return resource.model.read(obj)
     if obj["apiVersion"] == resource.api_version:
         return obj
     if resource.storage == _HPA:
@@ -76,6 +78,8 @@ def to_served(obj: Obj, resource: Resource) -> Obj:
 
 def to_stored(obj: Obj, resource: Resource, table: ResourceTable) -> Obj:
     """The inverse of `to_served`."""
+    if resource.model is not None:
+        return resource.model.write(obj)
     stored = table.stored(resource)
     if stored is resource or stored.api_version == resource.api_version:
         return obj

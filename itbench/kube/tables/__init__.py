@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from itbench.kube import versions
 from itbench.kube.client import Obj
+from itbench.kube.custom import columns as printer
 from itbench.kube.data import read
 from itbench.kube.resources import Resource
 from itbench.kube.store import Entry
@@ -88,6 +89,8 @@ _AGE: Obj = {
 
 def columns(resource: Resource) -> list[Obj]:
     """Column definitions (shared: do not change)."""
+    if resource.model is not None:
+        return [printer.NAME, *(column.header for column in resource.model.columns)]
     if resource.storage in _PRINTERS:
         return _definitions()[f"{resource.name}/{resource.version}"]
     plain = _definitions()["limitranges/v1"]
@@ -95,9 +98,11 @@ def columns(resource: Resource) -> list[Obj]:
 
 
 def _cells(resource: Resource, entry: Entry) -> Cells:
+    if resource.model is not None:
+        return printer.cells(resource.model.columns, versions.to_served(entry.object, resource))
     if entry.cells is None:
-        printer = _PRINTERS.get(resource.storage) or (_aged if resource.custom else _created)
-        entry.cells = printer(entry.object)
+        cells_of = _PRINTERS.get(resource.storage) or (_aged if resource.custom else _created)
+        entry.cells = cells_of(entry.object)
     cells: Cells = entry.cells
     return cells
 

@@ -1,0 +1,146 @@
+"""One served version of a custom resource: everything about it that depends on its definition.
+
+Attached to its row of the resource table; asked by the registry (decoding, validation, conversion), tables, selectors, discovery
+and OpenAPI. Built by `serving` from a CustomResourceDefinition; immutable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from itbench.kube.client import Obj
+from itbench.kube.custom import columns, conversion, defaulting, jsonpath, listkeys, rules, validation
+from itbench.kube.custom.pruning import Pruner, prune
+from itbench.kube.custom.ratcheting import unchanged
+from itbench.kube.custom.schemas import Schema, node_of
+from itbench.kube.decode import Decoded, WrongType, handled_as
+from itbench.kube.kinds.base import Behaviour
+from itbench.kube.kinds.check import Check
+from itbench.kube.schema import Node
+
+_ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """One version.
+
+    Attributes:
+        definition: the whole CustomResourceDefinition.
+        version: its row in `spec.versions`.
+        schemas: structural schemas of all versions by name (for conversion).
+    """
+
+    definition: Obj
+    version: Obj
+    schemas: Mapping[str, Schema] = field(repr=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The structural schema."""
+        return self.schemas[self.version["name"]]
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+        return str(self.definition["spec"]["names"]["kind"])
+
+    @cached_property
+    def node(self) -> Node:
+        """The schema as patches and server-side apply walk it."""
+        return node_of(self.schema)
+
+    @cached_property
+    def behaviour(self) -> Behaviour:
+        """Rules for the registry; those of the schema are in `check`."""
+        return Behaviour(generation=True, validate=lambda obj, check: self.check(obj, None, check))
+
+    @cached_property
+    def columns(self) -> tuple[columns.Column, ...]:
+        """Printer columns after the name."""
+        return columns.columns_of(self.version.get("additionalPrinterColumns"))
+
+    @cached_property
+    def selectable(self) -> tuple[str, ...]:
+        """Paths that field selectors may use besides name and namespace."""
+        return tuple(row["jsonPath"].removeprefix(".") for row in self.version.get("selectableFields") or ())
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the definition is being deleted: nothing can be created any more."""
+        return bool(self.definition["metadata"].get("deletionTimestamp"))
+
+    @property
+    def warning(self) -> str:
+        """The deprecation warning, empty for none."""
+        return conversion.deprecation(self.definition, self.version)
+
+    # -- objects ---------------------------------------------------------------------------------------------------------
+
+    def decode(self, body: Obj, *, raw: bool = False) -> Decoded:
+        """Copy a body: prune, and fill in defaults unless `raw`.
+
+        Raises:
+            ApiError: 400, metadata or an embedded object is malformed.
+        """
+        pruner = Pruner(raw=raw)
+        try:
+            obj = pruner.root(body, self.schema)
+        except WrongType as error:
+            raise handled_as(body, str(error)) from None
+        if not raw:
+            obj = defaulting.fill(obj, self.schema)
+        return Decoded(obj, sorted(pruner.unknown))
+
+    def read(self, obj: Obj) -> Obj:
+        """A stored object in this version, with defaults that its definition got later; the object itself if nothing differs."""
+        _, _, stored = obj["apiVersion"].rpartition("/")
+        known = self.schemas.get(stored)
+        out = defaulting.fill(obj, known) if known is not None else obj
+        if stored == self.version["name"]:
+            return out
+        return prune(conversion.convert(self.definition, out, self.version["name"]), self.schema)
+
+    def write(self, obj: Obj) -> Obj:
+        """An object of this version in the one that is stored."""
+        stored = conversion.storage_version(self.definition)
+        if stored == self.version["name"]:
+            return obj
+        return prune(conversion.convert(self.definition, obj, stored), self.schemas[stored])
+
+    def check(self, obj: Obj, old: Obj | None, check: Check) -> None:
+        """Schema, list keys and rules.
+
+        Args:
+            obj: the new state, in any version of the definition.
+            old: the state before; faults in parts that did not change are forgiven.
+            check: takes the causes.
+        """
+        new = self.read(obj)
+        before = self.read(old) if old is not None else None
+        faults = [*validation.validate(new, self.schema), *listkeys.duplicates(new, self.schema)]
+        if before is not None:
+            faults = [fault for fault in faults if not unchanged(new, before, self.schema, fault)]
+        check.causes += [fault.cause for fault in faults]
+        check.causes += rules.check(new, before, self.schema, blocked=bool(faults))
+
+    # -- scale -----------------------------------------------------------------------------------------------------------
+
+    def scale_paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Where spec replicas, status replicas and selector are; empty for no selector."""
+        raw = self.version["subresources"]["scale"]
+        selector = raw.get("labelSelectorPath") or ""
+        return (
+            jsonpath.parse_plain(raw["specReplicasPath"]),
+            jsonpath.parse_plain(raw["statusReplicasPath"]),
+            jsonpath.parse_plain(selector) if selector else (),
+        )
+
+
+def schema_of(definition: Obj, version: Obj) -> Schema:
+    """The structural schema of a version; one that keeps everything where there is none."""
+    found: Any = (version.get("schema") or {}).get("openAPIV3Schema")
+    if found is None or definition["spec"].get("preserveUnknownFields"):
+        return {**(found or {}), **_ANYTHING}
+    return dict(found)

@@ -1,0 +1,66 @@
+"""Keeps the resource table in step with the definitions in the store; called by the registry whenever those have changed."""
+
+import hashlib
+from collections.abc import Iterable
+
+import orjson
+
+from itbench.kube.client import Obj
+from itbench.kube.custom.conversion import version_key
+from itbench.kube.custom.model import Model, schema_of
+from itbench.kube.resources import Resource, Subresource
+from itbench.kube.store import Entry
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_SUB_VERBS = ("get", "patch", "update")
+
+
+def is_true(definition: Obj, kind: str) -> bool:
+    """Whether a condition of a definition holds."""
+    rows = (definition.get("status") or {}).get("conditions") or ()
+    return any(row["type"] == kind and row["status"] == "True" for row in rows)
+
+
+def _subresources(group: str, version: Obj, kind: str) -> tuple[Subresource, ...]:
+    raw = version.get("subresources") or {}
+    found = []
+    if raw.get("status") is not None:
+        found.append(Subresource("status", kind, _SUB_VERBS))
+    if raw.get("scale") is not None:
+        found.append(Subresource("scale", "Scale", _SUB_VERBS, "autoscaling", "v1"))
+    return tuple(found)
+
+
+def _resources(definition: Obj) -> Iterable[Resource]:
+    spec, names = definition["spec"], definition["status"]["acceptedNames"]
+    schemas = {row["name"]: schema_of(definition, row) for row in spec["versions"]}
+    digest = hashlib.sha256(orjson.dumps([spec, definition["metadata"].get("deletionTimestamp")])).hexdigest()[:16]
+    for version in spec["versions"]:
+        if version["served"]:
+            yield Resource(
+                group=spec["group"],
+                version=version["name"],
+                kind=names["kind"],
+                plural=names["plural"],
+                singular=names.get("singular", ""),
+                namespaced=spec["scope"] == "Namespaced",
+                verbs=_VERBS,
+                short_names=tuple(names.get("shortNames") or ()),
+                categories=tuple(names.get("categories") or ()),
+                subresources=_subresources(spec["group"], version, names["kind"]),
+                custom=True,
+                list_kind=names.get("listKind", ""),
+                model=Model(definition, version, schemas),
+                digest=digest,
+            )
+
+
+def _order(resource: Resource) -> tuple[str, tuple[int, int, int, str], str]:
+    return resource.group, version_key(resource.version), resource.plural
+
+
+def served(definitions: Iterable[Entry]) -> list[Resource]:
+    """The rows of all established definitions, in the order of discovery."""
+    rows = [row for entry in definitions if is_true(entry.object, "Established") for row in _resources(entry.object)]
+    return sorted(rows, key=_order)
