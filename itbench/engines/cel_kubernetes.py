@@ -53,12 +53,12 @@ class Environment:
         self.asks: list[Data] = []
         self._types: dict[str, Any] = {name: _TYPES[kind] for name, kind in variables.items()}
         self._programs: dict[str, Any] = {}
-        self.composed: dict[str, Data] = {}
+        self.composed: list[Data] = []
         self.texts: dict[str, str] = {}
         self._make()
         for name, expression in composed:
             program = self.compile(expression)
-            self.composed[name] = _outcome(program)
+            self.composed.append(_outcome(program))
             self.texts[name] = expression
             usable = not isinstance(program, str)
             self._types[f"variables.{name}"] = program.return_type() if usable else cel.Type.DYN
@@ -77,7 +77,8 @@ class Environment:
     def _ask(self, question: Data) -> Data:
         key = json.dumps(question, sort_keys=True)
         if key not in self.decisions:
-            self.asks.append(question)
+            if question not in self.asks:
+                self.asks.append(question)
             raise Unanswered("not decided yet")
         return self.decisions[key]
 
@@ -195,7 +196,7 @@ def answer(message: Data) -> Data:
             rows.append(_outcome(environment.compile(row["expression"])))
         else:
             rows.append(environment.evaluate(row["expression"], own))
-    return {"composed": list(environment.composed.values()), "rows": rows, "asks": environment.asks}
+    return {"composed": environment.composed, "rows": rows, "asks": environment.asks}
 
 
 if __name__ == "__main__":

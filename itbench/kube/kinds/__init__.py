@@ -1,6 +1,6 @@
 """Rules per kind. The registry asks `behaviour(storage)`; kinds without a row follow the general rules only."""
 
-from itbench.kube.kinds import config, jobs, pods, policy, rbac, services, storage, workloads
+from itbench.kube.kinds import admission, config, jobs, pods, policies, policy, rbac, services, storage, workloads
 from itbench.kube.kinds.base import Behaviour
 
 _PLAIN = Behaviour()
@@ -39,10 +39,10 @@ _TABLE: dict[str, Behaviour] = {
     "clusterrolebindings.rbac.authorization.k8s.io": rbac.CLUSTERROLEBINDING,
     "priorityclasses.scheduling.k8s.io": policy.PRIORITYCLASS,
     "storageclasses.storage.k8s.io": storage.STORAGECLASS,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": _GENERATION,
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _GENERATION,
-    "validatingadmissionpolicies.admissionregistration.k8s.io": _GENERATION,
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _GENERATION,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": admission.VALIDATING,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": admission.MUTATING,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICY,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDING,
     "customresourcedefinitions.apiextensions.k8s.io": _GENERATION,
     "flowschemas.flowcontrol.apiserver.k8s.io": _GENERATION,
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _GENERATION,
