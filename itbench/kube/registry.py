@@ -26,7 +26,7 @@ import orjson
 from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
 from itbench.kube import admission, deletion, pages, schema, status, subresources, versions
-from itbench.kube.admission import Operation, Plugin, Write
+from itbench.kube.admission import Operation, Plugin, Services, Write
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.custom import serving
 from itbench.kube.decode import converter_text, decode, handled_as
@@ -42,6 +42,7 @@ from itbench.kube.patch.strategic import apply_strategic_patch, go_map
 from itbench.kube.requests import DeleteOptions, Entries, ListQuery, Now, Options, Page, PatchBody, Result, Texts
 from itbench.kube.resources import Resource, ResourceTable, builtin_table
 from itbench.kube.selectors import predicate
+from itbench.kube.status import Cause
 from itbench.kube.store import Entry, Store
 
 _UNTRACKED = frozenset({"events", "leases.coordination.k8s.io"})
@@ -71,6 +72,7 @@ class Registry:
         self._definitions: list[Entry] = []
         self.mutating = list(admission.MUTATING if mutating is None else mutating)
         self.validating = list(admission.VALIDATING if validating is None else validating)
+        self.services = Services()
 
     @property
     def table(self) -> ResourceTable:
@@ -138,6 +140,9 @@ class Registry:
         entries: managed.Entries | None = None,
     ) -> Result:
         rules = _rules(resource)
+        if resource.model is not None and resource.model.terminating:
+            why = "create not allowed while custom resource definition is terminating"
+            raise status.forbidden(resource, obj["metadata"].get("name", ""), why)
         self._begin(resource, obj)
         write = self._write("CREATE", resource, obj, None, options, "", warnings)
         rules.default(obj)
@@ -199,6 +204,9 @@ class Registry:
         self._place(resource, obj, namespace)
         _check_name(obj, name)
         old = self.get(resource, name, namespace)
+        if (resource.model is not None or resource.storage == serving.DEFINITIONS) and not _revision(obj):
+            cause = Cause("FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update")
+            raise status.invalid(resource.plural, resource.group, name, [cause])
         return self._change(resource, old, obj, options, subresource, warnings)
 
     def _change(
@@ -257,7 +265,7 @@ class Registry:
         check_metadata_update(obj, before, check)
         check_metadata(obj, resource, rules, check)
         if resource.model is not None:
-            resource.model.check(obj, before, check)
+            resource.model.check(obj, before, check, status=subresource == "status")
         elif subresource != "status":
             rules.validate(obj, check)
         if subresource not in ("status", "resize"):
@@ -502,6 +510,12 @@ class Registry:
             groups=options.groups,
             dry_run=options.dry_run,
             warnings=warnings,
+            uid=options.uid,
+            extra=options.extra,
+            manager=options.manager,
+            validation=options.validation,
+            services=self.services,
+            notes=options.notes,
         )
 
     def _writer(self, resource: Resource, options: Options, subresource: str) -> managed.Writer:
@@ -546,6 +560,10 @@ def _rules(resource: Resource) -> Behaviour:
 
 def _node(resource: Resource) -> schema.Node | None:
     return resource.model.node if resource.model is not None else schema.of(resource.api_version, resource.kind)
+
+
+def _revision(obj: Obj) -> str:
+    return str(obj["metadata"].get("resourceVersion") or "")
 
 
 def _check_name(obj: Obj, name: str) -> None:

@@ -20,6 +20,8 @@ class Options:
         validation: unknown fields are an error (Strict), a warning (Warn, the default of the server) or dropped (Ignore).
         force: an apply takes fields away from other managers.
         duplicates: keys that the bytes of the body set twice.
+        uid: the user's uid; `extra`: what else is known of him.
+        notes: filled by admission with what the audit log is to say.
     """
 
     manager: str = "unknown"
@@ -29,6 +31,9 @@ class Options:
     validation: Validation = "Warn"
     force: bool = False
     duplicates: Duplicates = NONE
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    notes: list[str] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,18 @@
 """Admission: what may change or refuse a write after it was decoded and before it is stored.
 
-Plugins are functions of a `Write`. The registry runs `MUTATING`, then validation, then `VALIDATING`. Webhooks and policies join
-by being appended to `Registry.mutating` and `Registry.validating`. Their order is that of the real server.
+Plugins are functions of a `Write`. The registry runs `MUTATING`, then validation, then `VALIDATING`. Their order is that of the
+real server. What they need beyond the write (who may do what, how webhooks are reached) is in `Registry.services`.
 """
 
 from itbench.kube.admission.accounts import service_account
 from itbench.kube.admission.addresses import cluster_ips
 from itbench.kube.admission.lifecycle import namespace_lifecycle, protect_storage
 from itbench.kube.admission.limits import limit_bounds, limit_defaults
+from itbench.kube.admission.policies import validating_policies
 from itbench.kube.admission.quota import resource_quota
 from itbench.kube.admission.scheduling import default_storage_class, default_tolerations, priority, taint_new_node
 from itbench.kube.admission.security import pod_security
+from itbench.kube.admission.services import Services
 from itbench.kube.admission.write import Operation, Plugin, Write
 
 MUTATING: tuple[Plugin, ...] = (
@@ -25,6 +27,6 @@ MUTATING: tuple[Plugin, ...] = (
 )
 ALLOCATING: tuple[Plugin, ...] = (cluster_ips,)
 """Run after validation: they take addresses out of ranges."""
-VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, pod_security, resource_quota)
+VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, pod_security, validating_policies, resource_quota)
 
-__all__ = ["ALLOCATING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Write"]
+__all__ = ["ALLOCATING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Services", "Write"]

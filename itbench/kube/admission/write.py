@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from itbench.core.ids import Ids
+from itbench.kube.admission.services import Services
 from itbench.kube.client import Obj
 from itbench.kube.resources import Resource, ResourceTable
 from itbench.kube.store import Store
@@ -19,6 +20,9 @@ class Write:
     Attributes:
         object: the new state in the stored version (for DELETE the state that goes).
         old: the state before, None on create.
+        uid: the user's uid; `extra`: what else is known of him.
+        services: what plugins may ask.
+        notes: what the audit log is to say of the request.
     """
 
     store: Store
@@ -34,6 +38,12 @@ class Write:
     groups: tuple[str, ...] = ()
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    manager: str = ""
+    validation: str = ""
+    services: Services = field(default_factory=Services)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> str:

@@ -273,6 +273,7 @@ async def serve(
     tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()), uid_of)
     authorizer = Authorizer(client)
     shared = Door(plane, pacer, door, tokens, authorizer)
+    plane.registry.services.authorizer, plane.registry.services.nodes = authorizer, door
     steps = plane.registry.validating
     steps[:] = [*(step for step in steps if not isinstance(step, EscalationGuard)), EscalationGuard(authorizer)]
     runner = web.ServerRunner(
