@@ -20,13 +20,15 @@ class AuditRecord:
 
     Attributes:
         time: world second at which it was answered.
-        user: who asked; `manager`: the field manager or client program.
+        user: who asked (he who authenticated); `manager`: the field manager or client program.
+        impersonated: as whom he acted, if not as himself.
         verb: RBAC verb (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`).
         resource: plural and group such as `deployments.apps`; empty for non-resource paths.
         code: HTTP status of the answer.
         before: digest of the object before a write, empty when it did not exist; `after`: the same after it.
         dry: a dry run, nothing was kept.
         detail: the command of an exec, the path of a non-resource request, the patch type of a patch.
+        notes: what admission noted (failed policies of action Audit, annotations of policies and webhooks).
     """
 
     time: float
@@ -42,6 +44,8 @@ class AuditRecord:
     manager: str = ""
     dry: bool = False
     detail: str = ""
+    impersonated: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -50,12 +54,12 @@ class AuditRecord:
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for snapshots and evidence."""
-        return asdict(self)
+        return {**asdict(self), "notes": list(self.notes)}
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "AuditRecord":
         """The inverse of `as_data`."""
-        return cls(**data)
+        return cls(**{**data, "notes": tuple(data.get("notes", ()))})
 
 
 def digest_of(obj: dict[str, Any] | None) -> str:

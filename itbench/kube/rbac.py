@@ -169,9 +169,6 @@ class Authorizer:
 
     def rules_for(self, user: User, namespace: str) -> Objs:
         """All PolicyRules that hold for a user in a namespace (SelfSubjectRulesReview)."""
-        if MASTERS in user.groups:
-            everything: Objs = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-            return [*everything, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
         self.refresh()
         found: Objs = []
         for binding, _ in self._bindings(user):
@@ -184,10 +181,10 @@ class Authorizer:
         held = self.rules_for(user, namespace)
         return all(any(rule_allows(rule, access) for rule in held) for access in _accesses(rules))
 
-    def role_rules(self, binding: Obj) -> Objs:
-        """The rules that a binding grants (stored or not); none when its role does not exist."""
+    def find_role(self, binding: Obj) -> Objs | None:
+        """The rules that a binding grants (stored or not); None when its role does not exist."""
         self.refresh()
-        return self._rules(binding)
+        return self._index.roles.get(_role_key(binding))
 
     def _bindings(self, user: User) -> Iterator[tuple[Obj, tuple[str, str]]]:
         for key in [("User", user.name), *(("Group", group) for group in user.groups)]:
@@ -195,9 +192,12 @@ class Authorizer:
                 yield binding, key
 
     def _rules(self, binding: Obj) -> Objs:
-        ref = binding["roleRef"]
-        namespace = binding["metadata"].get("namespace", "") if ref["kind"] == "Role" else ""
-        return self._index.roles.get((namespace, ref["name"]), [])
+        return self._index.roles.get(_role_key(binding), [])
+
+
+def _role_key(binding: Obj) -> tuple[str, str]:
+    ref = binding["roleRef"]
+    return (binding["metadata"].get("namespace", "") if ref["kind"] == "Role" else "", ref["name"])
 
 
 def _rules_of(role: Obj, cluster_roles: Objs) -> Objs:

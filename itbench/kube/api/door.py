@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -11,15 +11,14 @@ import orjson
 from aiohttp import web
 
 from itbench.kube.api.answers import Form, encode, negotiate, respond, wants_pretty
-from itbench.kube.api.identity import Tokens
 from itbench.kube.api.paths import Target
 from itbench.kube.api.times import DoorClock
+from itbench.kube.api.tokens import Tokens
 from itbench.kube.audit import AuditRecord
 from itbench.kube.client import Obj
 from itbench.kube.door import NodeDoor, Pacer
 from itbench.kube.rbac import Authorizer, User
 from itbench.kube.registry import Registry
-from itbench.kube.requests import Options
 from itbench.kube.resources import Resource
 
 PUSH_S = 900.0
@@ -116,13 +115,19 @@ class Trace:
     detail: str = ""
     name: str = ""
     told: bool = False
+    notes: list[str] = field(default_factory=list)
 
 
 class Call:
-    """One request, authenticated and authorized."""
+    """One request, authenticated and authorized.
+
+    Attributes:
+        user: as whom it acts; `asker`: who authenticated, the same unless he impersonates.
+    """
 
     def __init__(self, door: Door, request: web.BaseRequest, target: Target, user: User, verb: str) -> None:
         self.door, self.request, self.target, self.user, self.verb = door, request, target, user, verb
+        self.asker = user
         self.query: dict[str, str] = dict(request.query) if "?" in request.raw_path else {}
         self.trace = Trace()
 
@@ -148,11 +153,6 @@ class Call:
         found = self.door.registry.table.lookup(target.group, target.version, target.plural)
         assert found is not None
         return found
-
-    @property
-    def options(self) -> Options:
-        """Options of a write without query."""
-        return Options(manager=self.agent.split("/", 1)[0] or "unknown", user=self.user.name, groups=self.user.groups)
 
     def flag(self, name: str) -> bool:
         """Whether a boolean query parameter is set."""

@@ -1,12 +1,25 @@
 """Nobody may grant by RBAC what he does not hold: an admission step for writes that come in by HTTP; installed by `serve`."""
 
+from collections.abc import Iterator
+
 from itbench.kube.admission import Write
 from itbench.kube.client import Obj, Objs
 from itbench.kube.rbac import GROUP, MASTERS, Access, Authorizer, User
-from itbench.kube.status import forbidden
+from itbench.kube.status import forbidden, not_found
 
 _ROLES = frozenset({"roles", "clusterroles"})
 _BINDINGS = frozenset({"rolebindings", "clusterrolebindings"})
+_EVERYTHING: Objs = [
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
+_TITLES = (
+    ("apiGroups", "APIGroups"),
+    ("resources", "Resources"),
+    ("resourceNames", "ResourceNames"),
+    ("nonResourceURLs", "NonResourceURLs"),
+    ("verbs", "Verbs"),
+)
 
 
 class EscalationGuard:
@@ -27,39 +40,70 @@ class EscalationGuard:
             return
         user = User(write.user, tuple(write.groups))
         if resource.plural in _ROLES:
-            self._check(write, user, write.object.get("rules") or [], "escalate", write.object["metadata"]["name"])
+            self._check_role(write, user)
         elif resource.plural in _BINDINGS:
             ref = write.object.get("roleRef") or {}
-            plural = f"{str(ref.get('kind', '')).lower()}s"
-            rules = self._authorizer.role_rules(write.object)
-            self._check(write, user, rules, "bind", str(ref.get("name", "")), plural)
+            name, plural = str(ref.get("name", "")), f"{str(ref.get('kind', '')).lower()}s"
+            if self._may(write, user, "bind", name, plural):
+                return
+            rules = self._authorizer.find_role(write.object)
+            if rules is None:
+                raise not_found(resource, name)
+            self._check(write, user, rules)
 
-    def _check(self, write: Write, user: User, rules: Objs, verb: str, role: str, plural: str = "") -> None:
-        namespace = write.namespace
-        access = Access(verb, GROUP, plural or write.resource.plural, "", namespace, role)
-        if self._authorizer.allowed(user, access)[0]:
+    def _may(self, write: Write, user: User, verb: str, role: str, plural: str) -> bool:
+        return self._authorizer.allowed(user, Access(verb, GROUP, plural, "", write.namespace, role))[0]
+
+    def _check_role(self, write: Write, user: User) -> None:
+        name = write.object["metadata"]["name"]
+        if self._may(write, user, "escalate", name, write.resource.plural):
             return
-        missing = [rule for rule in rules if not self._authorizer.covers(user, namespace, [rule])]
+        if write.object.get("aggregationRule") and not self._authorizer.covers(user, "", _EVERYTHING):
+            text = "must have cluster-admin privileges to use the aggregationRule"
+            raise forbidden(write.resource, name, text)
+        self._check(write, user, write.object.get("rules") or [])
+
+    def _check(self, write: Write, user: User, rules: Objs) -> None:
+        missing = [part for part in _parts(rules) if not self._authorizer.covers(user, write.namespace, [part])]
         if missing:
-            groups = ", ".join(f'"{group}"' for group in user.groups)
-            text = (
-                f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
+            head = (
+                f'user "{user.name}" (groups={_quoted(user.groups)}) is attempting to grant RBAC permissions '
+                "not currently held:\n"
             )
-            raise forbidden(write.resource, write.object["metadata"]["name"], text + "\n".join(map(_show, missing)))
+            text = head + "\n".join(sorted({_show(rule) for rule in _compact(missing)}))
+            raise forbidden(write.resource, write.object["metadata"]["name"], text)
+
+
+def _parts(rules: Objs) -> Iterator[Obj]:
+    """Rules as single permissions: one group, one resource, one name, one verb."""
+    for rule in rules:
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                for name in rule.get("resourceNames") or [""]:
+                    for verb in rule.get("verbs") or ():
+                        part = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+                        yield part | ({"resourceNames": [name]} if name else {})
+        for path in rule.get("nonResourceURLs") or ():
+            for verb in rule.get("verbs") or ():
+                yield {"nonResourceURLs": [path], "verbs": [verb]}
+
+
+def _compact(parts: Objs) -> Objs:
+    """Permissions on the same thing as one rule with several verbs."""
+    rows: dict[str, Obj] = {}
+    for part in parts:
+        what = {key: value for key, value in part.items() if key != "verbs"}
+        key = str(what) if "resources" in part else str(part)
+        known = rows.setdefault(key, {**what, "verbs": []})
+        known["verbs"] += part["verbs"]
+    return list(rows.values())
+
+
+def _quoted(values: "list[str] | tuple[str, ...]") -> str:
+    """A list of texts as Go prints it."""
+    return "[" + " ".join(f'"{value}"' for value in values) + "]"
 
 
 def _show(rule: Obj) -> str:
     """A rule as Go prints it."""
-    names = (
-        ("apiGroups", "APIGroups"),
-        ("resources", "Resources"),
-        ("resourceNames", "ResourceNames"),
-        ("nonResourceURLs", "NonResourceURLs"),
-        ("verbs", "Verbs"),
-    )
-    parts = []
-    for key, title in names:
-        if rule.get(key):
-            values = ", ".join(f'"{value}"' for value in rule[key])
-            parts.append(f"{title}:[{values}]")
-    return "{" + ", ".join(parts) + "}"
+    return "{" + ", ".join(f"{title}:{_quoted(rule[key])}" for key, title in _TITLES if rule.get(key)) + "}"

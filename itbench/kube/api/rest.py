@@ -102,6 +102,11 @@ def _stored(call: Call) -> Entry | None:
     return call.door.store.get(resource.storage, namespace, target.name) if target.name else None
 
 
+def _note(call: Call, options: Options) -> None:
+    """What the audit says of the options; admission adds its notes to them."""
+    call.trace.manager, call.trace.dry, call.trace.notes = options.manager, options.dry_run, options.notes
+
+
 async def _body(call: Call, options: Options) -> tuple[Obj, Options]:
     """The object that was sent, and the options that know what its bytes set twice."""
     raw = await call.request.read()
@@ -133,7 +138,7 @@ async def create(call: Call) -> web.Response:
     resource, target = call.resource, call.target
     options = bodies.write_options(call.query, call.user, call.agent)
     body, options = await _body(call, options)
-    call.trace.manager, call.trace.dry = options.manager, options.dry_run
+    _note(call, options)
     namespace = target.namespace if resource.namespaced else ""
     if resource.namespaced and not namespace:
         raise refuse_method()
@@ -147,7 +152,7 @@ async def update(call: Call) -> web.Response:
     """PUT of an object or subresource."""
     resource, target = call.resource, call.target
     options = bodies.write_options(call.query, call.user, call.agent, "update")
-    call.trace.manager, call.trace.dry = options.manager, options.dry_run
+    _note(call, options)
     body, options = await _body(call, options)
     namespace = target.namespace if resource.namespaced else ""
     result = call.door.registry.update(resource, target.name, namespace, body, options, target.subresource)
@@ -161,7 +166,8 @@ async def patch(call: Call) -> web.Response:
     content = await call.request.read()
     raw = bodies.read_patch(content, call.content_type)
     options = bodies.duplicates_of(options, content, call.content_type)
-    call.trace.manager, call.trace.dry, call.trace.detail = options.manager, options.dry_run, raw.kind
+    _note(call, options)
+    call.trace.detail = raw.kind
     entry = _stored(call)
     value = call.door.clock.received(raw.value, entry.object if entry is not None else None)
     namespace = target.namespace if resource.namespaced else ""
@@ -175,7 +181,7 @@ async def delete(call: Call) -> web.Response:
     resource, target = call.resource, call.target
     how, dry = bodies.delete_options(await call.request.read(), call.content_type, call.query)
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)
-    call.trace.manager, call.trace.dry = options.manager, dry
+    _note(call, options)
     namespace = target.namespace if resource.namespaced else ""
     result = call.door.registry.delete(resource, target.name, namespace, how, options)
     return _finish(call, result, 200)
@@ -186,7 +192,7 @@ async def delete_collection(call: Call) -> web.Response:
     resource = call.resource
     how, dry = bodies.delete_options(await call.request.read(), call.content_type, call.query)
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)
-    call.trace.manager, call.trace.dry = options.manager, dry
+    _note(call, options)
     namespace = call.target.namespace if resource.namespaced else ""
     entries = call.door.registry.delete_collection(resource, namespace, list_query(call), how, options)
     call.trace.detail = ",".join(entry.name for entry in entries)
@@ -207,7 +213,8 @@ async def post(call: Call, subresource: str) -> web.Response:
     name = target.name or (body.get("metadata") or {}).get("name", "")
     dry = options.dry_run or bool((body.get("deleteOptions") or {}).get("dryRun"))
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)
-    call.trace.manager, call.trace.dry, call.trace.name = options.manager, dry, name
+    _note(call, options)
+    call.trace.name = name
     pods = call.door.registry.table.named("pods")
     result = call.door.registry.post(pods, name, target.namespace, subresource, body, options)
     call.trace.before = result.before.object if result.before is not None else None

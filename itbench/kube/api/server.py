@@ -8,18 +8,20 @@ from typing import Any
 
 from aiohttp import web
 
-from itbench.kube.api import metrics, pods, public, rest, reviews
+from itbench.kube.api import metrics, pods, public, rest, reviews, tokenrequest
 from itbench.kube.api.answers import respond_error
 from itbench.kube.api.door import Call, Door, Plane
 from itbench.kube.api.escalation import EscalationGuard
-from itbench.kube.api.identity import Tokens, forbidden, impersonated
+from itbench.kube.api.identity import authenticate, forbidden
+from itbench.kube.api.impersonation import Headless, impersonate, wanted
 from itbench.kube.api.paths import CONNECT, access_of, parse, verb_of
+from itbench.kube.api.tokens import Tokens
 from itbench.kube.api.watch import watch
 from itbench.kube.audit import AuditRecord, digest_of
 from itbench.kube.client import ApiError
 from itbench.kube.door import NodeDoor, Pacer
 from itbench.kube.local import LocalClient
-from itbench.kube.rbac import MASTERS, Authorizer
+from itbench.kube.rbac import MASTERS, Authorizer, User
 from itbench.kube.resources import Resource
 from itbench.kube.status import Problem, failure
 from itbench.kube.tls import Identity, Signer, kubeconfig, self_signed
@@ -29,6 +31,8 @@ Handler = Callable[[Call], "Answer | Awaitable[Answer]"]
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN = "admin"
 _LOG = logging.getLogger("itbench.kube.api")
+_NOBODY = User("", ())
+"""Who asks, until he has shown who he is."""
 _LONG = frozenset({"watch"})
 _BY_NAME = {"create": False, "update": True, "patch": True}
 """Verbs that need a name in the path, or none."""
@@ -62,41 +66,48 @@ class Router:
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Serve one request; whatever happens becomes an HTTP answer."""
-        call: Call | None = None
+        call = self._call(request)
         try:
-            call = self._admit(request)
+            self._admit(call)
             answer = await self._dispatch(call)
         except ApiError as error:
             answer = respond_error(error, request.headers.get("User-Agent", ""))
+        except Headless as error:
+            answer = web.Response(text=str(error), status=500)
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:
             _LOG.exception("%s %s", request.method, request.path)
             answer = respond_error(failure(500, "InternalError", f"Internal error occurred: {error}", Problem()))
-        if call is not None:
-            self._audit(call, answer.status)
+        self._audit(call, answer.status)
         self._door.poke()
         return answer
 
-    def _admit(self, request: web.BaseRequest) -> Call:
+    def _call(self, request: web.BaseRequest) -> Call:
+        """The request of nobody yet."""
+        target = parse(request.path)
+        verb = verb_of(request.method, target, watch=_flag(request, "watch"))
+        return Call(self._door, request, target, _NOBODY, verb)
+
+    def _admit(self, call: Call) -> None:
         """Authenticate, let the world catch up, authorize.
 
         Raises:
             ApiError: 401, 403.
         """
-        door, target = self._door, parse(request.path)
-        verb = verb_of(request.method, target, watch=_flag(request, "watch"))
-        user = door.tokens.authenticate(request.headers.get("Authorization", ""))
+        door, target, request = self._door, call.target, call.request
+        user = authenticate(door.tokens, request.headers.get("Authorization", ""), request.transport)
+        call.user = call.asker = user
         door.pacer.enter(outside=True, free=not target.plural)
-        if "Impersonate-User" in request.headers or "Impersonate-Group" in request.headers:
-            user = impersonated(user, request.headers, door.authorizer)
-        call = Call(door, request, target, user, verb)
+        want = wanted(request.headers)
+        if want is not None:
+            call.trace.detail = f"impersonate {want.user}"
+            user = call.user = impersonate(user, want, request.path, door.authorizer)
+            call.trace.detail = ""
         if MASTERS not in user.groups:
-            access = access_of(verb, target)
+            access = access_of(call.verb, target)
             if not door.authorizer.allowed(user, access)[0]:
-                self._audit(call, 403)
                 raise forbidden(user, access)
-        return call
 
     async def _dispatch(self, call: Call) -> Answer:
         handler = self._handler(call)
@@ -138,7 +149,7 @@ class Router:
         if target.plural == "pods" and target.subresource in _POD_GETS:
             return _POD_GETS[target.subresource]
         if target.subresource == "token":
-            return _only(call, "create", reviews.request_token)
+            return _only(call, "create", tokenrequest.request_token)
         if target.subresource in ("eviction", "binding"):
             return _only(call, "create", _evict if target.subresource == "eviction" else _bind)
         return _VERBS[call.verb] if call.verb in ("get", "update", "patch") else _refuse
@@ -150,7 +161,7 @@ class Router:
         self._door.plane.audit.append(
             AuditRecord(
                 time=self._door.pacer.now(),
-                user=call.user.name,
+                user=call.asker.name,
                 verb=call.verb,
                 resource=target.qualified,
                 namespace=target.namespace,
@@ -162,6 +173,8 @@ class Router:
                 manager=trace.manager,
                 dry=trace.dry,
                 detail=trace.detail or ("" if target.plural else target.path),
+                impersonated=call.user.name if call.user is not call.asker else "",
+                notes=tuple(trace.notes),
             )
         )
 
@@ -266,8 +279,8 @@ async def serve(
     secure = tls is not False
     client: Any = LocalClient(plane.registry, "kube-apiserver")
 
-    def uid_of(namespace: str, name: str) -> str:
-        entry = plane.registry.store.get("serviceaccounts", namespace, name)
+    def uid_of(resource: str, namespace: str, name: str) -> str:
+        entry = plane.registry.store.get(resource, namespace, name)
         return "" if entry is None else str(entry.object["metadata"]["uid"])
 
     tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()), uid_of)

@@ -31,6 +31,11 @@ class DoorClock:
         now = self._pacer.now()
         return floor(self._pacer.to_wire(now) - unix(now) + 0.5)
 
+    def wire_now(self, ahead_s: float = 0.0) -> str:
+        """Wire time now (and some seconds) as RFC 3339: for answers whose times are not translated."""
+        moment = datetime.fromtimestamp(int(self._pacer.to_wire(self._pacer.now()) + ahead_s), UTC)
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
     def served(self, body: bytes) -> bytes:
         """JSON bytes as the client shall see them."""
         shift = self.shift()
