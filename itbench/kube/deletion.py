@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from itbench.core.clock import rfc3339
 from itbench.kube import status, versions
 from itbench.kube.client import Obj
+from itbench.kube.custom import cleanup
 from itbench.kube.requests import DeleteOptions, Options, Result
 from itbench.kube.resources import Resource
 from itbench.kube.store import Entry
@@ -82,6 +83,8 @@ def delete(registry: "Registry", resource: Resource, entry: Entry, how: DeleteOp
     old = entry.object
     grace = _grace(resource, old, how)
     finalizers = _finalizers(resource, old["metadata"], how)
+    if resource.storage == cleanup.DEFINITIONS:
+        finalizers = cleanup.finalizers(old, finalizers)
     held = bool(finalizers) or (resource.storage == "namespaces" and bool(old.get("spec", {}).get("finalizers")))
     if grace == 0 and not held:
         if not options.dry_run:
@@ -126,4 +129,6 @@ def _mark(registry: "Registry", resource: Resource, entry: Entry, grace: int, fi
     if resource.storage == "namespaces":
         metadata.pop("deletionGracePeriodSeconds", None)
         obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+    if resource.storage == cleanup.DEFINITIONS and not before.get("deletionTimestamp"):
+        cleanup.mark(obj, before, rfc3339(now))
     return None if metadata == before else obj

@@ -47,6 +47,8 @@ from itbench.kube.store import Entry, Store
 
 _UNTRACKED = frozenset({"events", "leases.coordination.k8s.io"})
 """Resources without managedFields: written often, never applied."""
+_CONDITIONAL = frozenset({serving.DEFINITIONS, "apiservices.apiregistration.k8s.io"})
+"""Built-in resources that are only updated with a resourceVersion, as custom ones are."""
 _NAME_TRIES = 8
 _WRITERS_OF_MANAGED = ("json", "merge", "strategic")
 
@@ -204,7 +206,7 @@ class Registry:
         self._place(resource, obj, namespace)
         _check_name(obj, name)
         old = self.get(resource, name, namespace)
-        if (resource.model is not None or resource.storage == serving.DEFINITIONS) and not _revision(obj):
+        if (resource.model is not None or resource.storage in _CONDITIONAL) and not _revision(obj):
             cause = Cause("FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update")
             raise status.invalid(resource.plural, resource.group, name, [cause])
         return self._change(resource, old, obj, options, subresource, warnings)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from itbench.kube.client import Obj, Objs
+from itbench.kube.controllers import apiservices
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 API_ADDRESS = "10.96.0.1"
@@ -47,6 +48,7 @@ def objects() -> Iterator[tuple[str, Obj]]:
             {"apiVersion": "v1", "kind": "ComponentStatus", "metadata": {"name": name}, "conditions": [healthy]},
         )
     yield from _api_service()
+    yield from apiservices.objects()
 
 
 def _priorities() -> Iterator[tuple[str, Obj]]:

@@ -2,8 +2,10 @@
 
 from itbench.kube.controllers import (
     aggregation,
+    apiservices,
     cronjob,
     daemonset,
+    definitions,
     deployment,
     disruption,
     endpoints,
@@ -32,6 +34,8 @@ def controllers(metrics: MetricsSource) -> list[Controller]:
         metrics: pod metrics of a namespace, for the horizontal autoscaler.
     """
     return [
+        definitions.CONTROLLER,
+        apiservices.CONTROLLER,
         serviceaccounts.ACCOUNTS,
         serviceaccounts.ROOT_CA,
         deployment.CONTROLLER,

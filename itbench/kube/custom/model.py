@@ -13,11 +13,12 @@ from itbench.kube.client import Obj
 from itbench.kube.custom import columns, conversion, defaulting, jsonpath, listkeys, rules, validation
 from itbench.kube.custom.pruning import Pruner, prune
 from itbench.kube.custom.ratcheting import unchanged
-from itbench.kube.custom.schemas import Schema, node_of
+from itbench.kube.custom.schemas import Schema, child_of, node_of
 from itbench.kube.decode import Decoded, WrongType, handled_as
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.schema import Node
+from itbench.kube.status import Cause
 
 _ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -109,21 +110,41 @@ class Model:
             return obj
         return prune(conversion.convert(self.definition, obj, stored), self.schemas[stored])
 
-    def check(self, obj: Obj, old: Obj | None, check: Check) -> None:
+    def check(self, obj: Obj, old: Obj | None, check: Check, *, status: bool = False) -> None:
         """Schema, list keys and rules.
 
         Args:
             obj: the new state, in any version of the definition.
             old: the state before; faults in parts that did not change are forgiven.
             check: takes the causes.
+            status: only the status was written; nothing else is looked at.
         """
         new = self.read(obj)
         before = self.read(old) if old is not None else None
-        faults = [*validation.validate(new, self.schema), *listkeys.duplicates(new, self.schema)]
+        faults = self._status_faults(new) if status else validation.validate(new, self.schema)
+        faults += self._scale_faults(new, status=status)
+        if not faults:
+            faults = listkeys.duplicates(new, self.schema)
         if before is not None:
             faults = [fault for fault in faults if not unchanged(new, before, self.schema, fault)]
         check.causes += [fault.cause for fault in faults]
         check.causes += rules.check(new, before, self.schema, blocked=bool(faults))
+
+    def _status_faults(self, obj: Obj) -> validation.Faults:
+        part = child_of(self.schema, "status")
+        if part is None or "status" not in obj:
+            return []
+        return validation.rebased(validation.validate(obj["status"], part), "status")
+
+    def _scale_faults(self, obj: Obj, *, status: bool) -> validation.Faults:
+        if "scale" not in (self.version.get("subresources") or {}):
+            return []
+        path = self.scale_paths()[1 if status else 0]
+        value = jsonpath.get(obj, path)
+        if not isinstance(value, int) or value >= 0:
+            return []
+        text = f"Invalid value: {value}: should be a non-negative integer"
+        return [validation.Fault(Cause("FieldValueInvalid", "." + ".".join(path), text), ".".join(path))]
 
     # -- scale -----------------------------------------------------------------------------------------------------------
 

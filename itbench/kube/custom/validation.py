@@ -3,7 +3,7 @@
 Covers what structural schemas may contain; rules in CEL are in `rules`. Errors of one object come in the order of its fields.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -48,8 +48,22 @@ def _fault(reason: str, path: str, text: str) -> Fault:
 
 
 def _invalid(path: str, value: Any, text: str) -> Fault:
-    where = f"{path} in body" if path else "in body"
-    return _fault("Invalid", path, f"Invalid value: {printed(value)}: {where} {text}")
+    return _fault("Invalid", path, f"Invalid value: {printed(value)}: {path} in body {text}")
+
+
+def rebased(faults: Faults, base: str) -> Faults:
+    """Faults of a part as faults of the whole: only the fields are put below `base`, the texts stay (as in the real server)."""
+
+    def put(path: str) -> str:
+        return f"{base}.{path}" if path and path[0] != "[" else base + path
+
+    return [
+        Fault(
+            replace(one.cause, field=one.cause.field if one.cause.field == "<nil>" else put(one.cause.field)),
+            put(one.at),
+        )
+        for one in faults
+    ]
 
 
 def _combined(path: str, text: str) -> Fault:

@@ -1,6 +1,19 @@
 """Rules per kind. The registry asks `behaviour(storage)`; kinds without a row follow the general rules only."""
 
-from itbench.kube.kinds import admission, config, jobs, pods, policies, policy, rbac, services, storage, workloads
+from itbench.kube.custom import definition
+from itbench.kube.kinds import (
+    admission,
+    aggregation,
+    config,
+    jobs,
+    pods,
+    policies,
+    policy,
+    rbac,
+    services,
+    storage,
+    workloads,
+)
 from itbench.kube.kinds.base import Behaviour
 
 _PLAIN = Behaviour()
@@ -43,7 +56,8 @@ _TABLE: dict[str, Behaviour] = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": admission.MUTATING,
     "validatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICY,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDING,
-    "customresourcedefinitions.apiextensions.k8s.io": _GENERATION,
+    "apiservices.apiregistration.k8s.io": aggregation.APISERVICE,
+    "customresourcedefinitions.apiextensions.k8s.io": definition.DEFINITION,
     "flowschemas.flowcontrol.apiserver.k8s.io": _GENERATION,
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _GENERATION,
 }
