@@ -10,7 +10,7 @@ from itbench.core.ids import Ids
 from itbench.kube.client import Change, Obj
 from itbench.kube.door import Request, Response
 from itbench.kube.plane import ControlPlane
-from itbench.world import serving
+from itbench.world import agnhost, serving
 from itbench.world.images import Registry
 from itbench.world.inside import Inside, answer_redis
 from itbench.world.kubelet.kubelets import Kubelets, specs_of
@@ -18,7 +18,7 @@ from itbench.world.kubelet.nodes import Nodes
 from itbench.world.kubelet.state import ContainerState, PodState
 from itbench.world.kubelet.volumes import Tree
 from itbench.world.objects import Objects
-from itbench.world.process import TOOLS, ports_of
+from itbench.world.process import TOOLS, ports_of, running, words_of
 from itbench.world.reach import Net, Reach
 from itbench.world.shell.interpreter import Io, Shell
 
@@ -103,8 +103,10 @@ class Cluster:
             image = self.registry.find(specs[container.name].get("image", ""))
             if image is None:
                 continue
-            ports = ports_of(image.program, container.env)
-            found += [(port, listen, container) for port, listen in zip(ports, image.program.listens, strict=True)]
+            words = words_of(image.program, specs[container.name])
+            program = running(image.program, words)
+            ports = ports_of(program, container.env, words)
+            found += [(port, listen, container) for port, listen in zip(ports, program.listens, strict=True)]
         return found
 
     def _listening(self, namespace: str, name: str, port: int) -> bool:
@@ -149,8 +151,34 @@ class Cluster:
                 return serving.edit_flags(
                     flags.model_copy(update={"file": path}), Tree(obj, spec, pod, container, {}), request
                 )
+            machine = self.inside(pod, container)
+            if listen.serves:
+                return agnhost.SERVERS[listen.serves](self._visit(pod, container, machine, request))
+            found = serving.fixed(listen, machine, request)
+            if found is not None:
+                return found
             return serving.answer(self.app, workload, container, listen, request, self.health)
         return None
+
+    def _visit(self, pod: PodState, container: ContainerState, machine: Inside, request: Request) -> agnhost.Visit:
+        obj = self._obj(pod)
+        assert obj is not None, "only living pods listen"
+        spec = specs_of(obj)[container.name]
+        image = self.registry.find(spec.get("image", ""))
+        words = (words_of(image.program, spec) if image else None) or []
+        age_s = self.now - container.started_at
+        return agnhost.Visit(machine, words, container.data, age_s, request, lambda line: self._shell(machine, line))
+
+    @staticmethod
+    def _shell(machine: Inside, line: str) -> tuple[str, int]:
+        """Run a command line in a container: (output, exit code)."""
+        output: list[str] = []
+        steps = Shell(machine, TOOLS).execute(["sh", "-c", line], Io("", lambda fd, text: output.append(text)))
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return "".join(output), int(end.value)
 
     def _flag_file(self, obj: Obj, editor: Obj) -> str:
         """Where the editor's container sees the file that the flag service serves: the same volume may be mounted elsewhere."""

@@ -60,13 +60,19 @@ def _base(image: str, process: str, **more: object) -> Program:
     return Program.model_validate({"image": image, "tags": ["*"], "process": process, **more})
 
 
+_PROBED = ("/healthz", "/readyz", "/-/healthy", "/-/ready")
+
+
 def _web(image: str, process: str, port: int, body: str = "", **more: object) -> Program:
-    listens = [
-        Listen(port=port, paths={"/": body, "/healthz": "ok", "/readyz": "ok", "/-/healthy": "ok", "/-/ready": "ok"})
-    ]
+    paths, root = more.pop("paths", None), more.pop("root", "")
+    front = {} if root else {"/": body}
+    found = {**front, **dict.fromkeys(_PROBED, "ok"), **(paths if isinstance(paths, dict) else {})}
+    listens = [Listen(port=port, paths=found, root=str(root))]
     return _base(image, process, listens=listens, start_s=0.2, **more)
 
 
+_E2E = "registry.k8s.io/e2e-test-images"
+_HTDOCS = "/usr/local/apache2/htdocs"
 _WELCOME = (
     "<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to nginx!</title>\n</head>\n"
     "<body>\n<h1>Welcome to nginx!</h1>\n</body>\n</html>\n"
@@ -77,9 +83,18 @@ _DEBIAN = {
 }
 _QUIET = Memory(base=6)
 
-_E2E = "registry.k8s.io/e2e-test-images"
 _MIRRORS = {"httpd": "httpd", "nginx": "nginx", "busybox": "busybox"}
 """Base images that the official test suite pulls under another name."""
+
+_AGNHOST: dict[str, list[Listen]] = {
+    "pause": [],
+    "netexec": [Listen(port=8080, flag="--http-port", serves="netexec")],
+    "serve-hostname": [Listen(port=9376, flag="--port", paths={"/": "{hostname}"})],
+    "guestbook": [Listen(port=80, flag="--http-port", serves="guestbook")],
+    "liveness": [Listen(port=8080, serves="liveness")],
+    "test-webserver": [Listen(port=80, flag="--port", root="/")],
+}
+"""What the commands of the official test image open."""
 
 BASE_PROGRAMS: tuple[Program, ...] = (
     _base("registry.k8s.io/pause", "/pause", shell="none", size_mb=0.3, start_s=0.1, memory_mb=Memory(base=0.4)),
@@ -105,12 +120,13 @@ BASE_PROGRAMS: tuple[Program, ...] = (
         "httpd",
         "httpd -DFOREGROUND",
         80,
-        "<html><body><h1>It works!</h1></body></html>\n",
         shell="bash",
         size_mb=58,
-        files=_DEBIAN,
+        files={**_DEBIAN, f"{_HTDOCS}/index.html": "<html><body><h1>It works!</h1></body></html>\n"},
+        root=_HTDOCS,
     ),
-    _web("registry.k8s.io/e2e-test-images/agnhost", "/agnhost pause", 8080, "NOW\n", size_mb=55),
+    _base(f"{_E2E}/agnhost", "/agnhost pause", commands=_AGNHOST, size_mb=55, start_s=0.2, memory_mb=_QUIET),
+    _web(f"{_E2E}/nautilus", "/nautilus", 80, size_mb=0.7, paths={"/data.json": '{\n    "image": "nautilus.jpg"\n}\n'}),
     _base("alpine", "/bin/sh", runs_s=0.0, size_mb=3.6, start_s=0.1, memory_mb=Memory(base=1), files=_ALPINE),
     _base("debian", "bash", runs_s=0.0, shell="bash", size_mb=48, start_s=0.1, memory_mb=Memory(base=2), files=_DEBIAN),
     _base("ubuntu", "/bin/bash", runs_s=0.0, shell="bash", size_mb=29, start_s=0.1, memory_mb=Memory(base=2)),

@@ -4,13 +4,14 @@ Called by kubelets at container start, and again at `again_at` for processes tha
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 from itbench.core.documents.app import Program, Setting
 from itbench.kube.client import Obj
 from itbench.kube.quantity import parse_quantity
+from itbench.world.agnhost import BATCH, unknown
 from itbench.world.settings import evaluate, locate
 from itbench.world.shell.coreutils import BUILTINS, COREUTILS
 from itbench.world.shell.input import SHELLS
@@ -83,6 +84,9 @@ def launch(start: Start) -> Launch:
     """Decide what the process does from what it finds."""
     argv = [*(start.spec.get("command") or ()), *(start.spec.get("args") or ())]
     overridden = bool(start.spec.get("command"))
+    words = words_of(start.program, start.spec)
+    if start.program.commands and words is not None:
+        return _script(start, [start.program.process.split()[0], *words])
     if start.spec.get("stdin") and _waits(start.program, argv):
         return Launch()
     idle_image = start.program.runs_s is not None and not start.program.listens
@@ -118,6 +122,21 @@ def _knows(program: Program, command: str) -> bool:
     name = command.rsplit("/", 1)[-1]
     binary = program.process.split()[0].rsplit("/", 1)[-1].rstrip(":")
     return command in program.files or name == binary or name in INTERPRETERS
+
+
+def words_of(program: Program, spec: Obj) -> list[str] | None:
+    """The arguments of the image's own binary; None when the container runs something else."""
+    command, args = list(spec.get("command") or ()), [str(arg) for arg in spec.get("args") or ()]
+    if not command:
+        return args or program.process.split()[1:]
+    return [*map(str, command[1:]), *args] if command[0] == program.process.split()[0] else None
+
+
+def running(program: Program, words: list[str] | None) -> Program:
+    """The program as its arguments select it: programs of many commands open other ports with each."""
+    if not program.commands or not words:
+        return program
+    return program.model_copy(update={"listens": program.commands.get(words[0], ())})
 
 
 def _missing(start: Start) -> tuple[str, int] | None:
@@ -179,10 +198,14 @@ def _started(start: Start) -> list[tuple[float, str]]:
     return lines
 
 
-def ports_of(program: Program, env: dict[str, str]) -> list[int]:
-    """The ports that a program opens with this environment."""
+def ports_of(program: Program, env: dict[str, str], words: list[str] | None = None) -> list[int]:
+    """The ports that a program opens with this environment and these arguments."""
     found = []
     for listen in program.listens:
+        given = option(words or [], listen.flag) if listen.flag else ""
+        if given.isdigit():
+            found.append(int(given))
+            continue
         port = (
             evaluate(listen.port, env, lambda name, key: None, off=0.0)
             if isinstance(listen.port, Setting)
@@ -190,6 +213,16 @@ def ports_of(program: Program, env: dict[str, str]) -> list[int]:
         )
         found.append(int(port))
     return found
+
+
+def option(words: list[str], name: str) -> str:
+    """The value of `--name value` or `--name=value` (one dash will do), empty without."""
+    plain = name.lstrip("-")
+    for index, word in enumerate(words):
+        key, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and key == plain:
+            return value if equals else words[index + 1] if index + 1 < len(words) else ""
+    return ""
 
 
 def _script(start: Start, argv: list[str]) -> Launch:
@@ -219,7 +252,10 @@ def _server(start: Start, plan: Launch, clock: list[float]) -> dict[str, Tool]:
     """The image's own binary as a command: a script may end by starting it."""
 
     def serve(call: Command) -> Steps:
-        inner = _serve(start)
+        word = call.argv[1] if len(call.argv) > 1 else ""
+        if start.program.commands and word not in start.program.commands:
+            return (yield from BATCH.get(word, unknown)(call))
+        inner = _serve(replace(start, program=running(start.program, call.argv[1:])))
         plan.lines += inner.lines
         plan.serves_at = inner.serves_at
         yield (inner.exit_at - clock[0]) if inner.exit_at < inf else inf

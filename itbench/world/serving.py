@@ -5,18 +5,22 @@ Bulk traffic runs in the flow engine; this answers the one request that a person
 
 import json
 from collections.abc import Callable
+from posixpath import normpath
 
 from itbench.core.documents.app import App, Flags, Listen, Program, Service
 from itbench.kube.client import Obj
 from itbench.kube.door import Request, Response
 from itbench.world.kubelet.state import ContainerState, PodState
 from itbench.world.kubelet.volumes import Tree
+from itbench.world.shell.machine import Machine
+from itbench.world.text import fill
 
 Health = Callable[[str, str], float]
 """(workload, operation) -> share of recent calls that succeeded, 1.0 without traffic."""
 
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 JSON = {"Content-Type": "application/json"}
+HTML = {"Content-Type": "text/html"}
 
 
 def answer(
@@ -26,8 +30,6 @@ def answer(
     if listen.protocol not in ("http", "grpc"):
         return None
     path = request.path.split("?", 1)[0]
-    if path in listen.paths:
-        return Response(200, TEXT, listen.paths[path].encode())
     if listen.protocol == "grpc":
         return None
     service = app.services.get(workload) if app else None
@@ -39,6 +41,22 @@ def answer(
     if health(workload, name) < 0.5:
         return Response(500, TEXT, b"Internal Server Error\n")
     return Response(200, JSON, b"{}\n" if request.method != "HEAD" else b"")
+
+
+def fixed(listen: Listen, machine: Machine, request: Request) -> Response | None:
+    """The answer of a declared path or of a file below the port's folder; None when there is neither."""
+    path = request.path.split("?", 1)[0]
+    if path in listen.paths:
+        return Response(200, TEXT, fill(listen.paths[path], hostname=machine.hostname).encode())
+    if not listen.root:
+        return None
+    name = normpath(f"{listen.root}/{path}")
+    text = machine.read(name)
+    if text is None:
+        text = machine.read(f"{name}/index.html")
+    if text is None:
+        return Response(404, HTML, b"<html><body><h1>404 Not Found</h1></body></html>\n")
+    return Response(200, HTML, text.encode())
 
 
 def _operation(service: Service, method: str, path: str) -> str | None:

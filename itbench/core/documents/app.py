@@ -277,7 +277,13 @@ class Listen(Document):
     port: int | Setting
     protocol: Protocol = "http"
     paths: dict[str, str] = {}
-    """HTTP path -> body, answered with 200 besides the operations' own paths (health endpoints)."""
+    """HTTP path -> body, answered with 200 besides the operations' own paths (health endpoints); `{hostname}` is filled in."""
+    flag: str = ""
+    """Option on the command line that gives the port (`--http-port`)."""
+    root: str = ""
+    """Folder whose files are served under `/` (`index.html` for folders)."""
+    serves: Literal["", "netexec", "guestbook", "liveness"] = ""
+    """A server that the world has as a program of its own (`itbench.world.agnhost`)."""
 
 
 class Memory(Document):
@@ -338,6 +344,8 @@ class Program(Document):
     shell: Literal["none", "sh", "bash"] = "sh"
     files: dict[str, str] = {}
     process: str = "/app/server"
+    commands: dict[str, tuple[Listen, ...]] = {}
+    """First argument -> the ports that the program then opens instead (programs of many commands)."""
     user: str = "root"
     workdir: str = "/"
 

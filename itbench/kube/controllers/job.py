@@ -13,16 +13,20 @@ from itbench.kube.controllers.base import (
     controls,
     is_deleting,
     own_key,
+    owner_reference,
     put_status,
     seconds,
     whole,
 )
-from itbench.kube.controllers.cache import controller_of, key_of
+from itbench.kube.controllers.cache import Key, controller_of, key_of, labels_of
 from itbench.kube.controllers.conditions import find, set_condition
 from itbench.kube.controllers.pods import from_template, is_active, is_finished, is_ready, phase
+from itbench.kube.controllers.selectors import matches
 
 RESOURCE = "jobs.batch"
 TRACKING = "batch.kubernetes.io/job-tracking"
+_OWN_NAME = "kubernetes.io/job-controller"
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX = "batch.kubernetes.io/job-completion-index"
 BACKOFF_S = 10.0
 BACKOFF_MAX_S = 600.0
@@ -72,14 +76,13 @@ class Round:
 def reconcile(context: Context, namespace: str, name: str) -> None:
     """One pass over one Job."""
     job = context.cache.get(RESOURCE, namespace, name)
-    _free_orphans(context, namespace, name)
-    if (
-        job is None
-        or (job["spec"].get("managedBy") or "kubernetes.io/job-controller") != "kubernetes.io/job-controller"
-    ):
+    ours = job is not None and (job["spec"].get("managedBy") or _OWN_NAME) == _OWN_NAME
+    pods = _claim(context, job) if job is not None and ours else []
+    _free_orphans(context, namespace, name, {key_of(pod) for pod in pods})
+    if job is None or not ours:
         return
     status = job.get("status") or {}
-    this = Round(context, job, context.cache.controlled(job, "pods"), conditions=list(status.get("conditions") or ()))
+    this = Round(context, job, pods, conditions=list(status.get("conditions") or ()))
     this.succeeded, this.failed = status.get("succeeded", 0), status.get("failed", 0)
     this.completed = parse_indexes(status.get("completedIndexes", ""))
     this.failed_indexes = parse_indexes(status.get("failedIndexes", ""))
@@ -95,11 +98,41 @@ def reconcile(context: Context, namespace: str, name: str) -> None:
         raise problem
 
 
-def _free_orphans(context: Context, namespace: str, name: str) -> None:
+def _claim(context: Context, job: Obj) -> Objs:
+    """The Job's pods: orphans that match its selector are taken in, with the finalizer; others are let go, without."""
+    meta, selector = job["metadata"], job["spec"].get("selector")
+    kept: Objs = []
+    for pod in context.cache.controlled(job, "pods"):
+        if matches(selector, labels_of(pod)) or is_deleting(job):
+            kept.append(pod)
+            continue
+        refs = [ref for ref in pod["metadata"]["ownerReferences"] if ref["uid"] != meta["uid"]]
+        _rewrite(context, pod, refs, [f for f in pod["metadata"].get("finalizers") or () if f != TRACKING])
+    if is_deleting(job):
+        return kept
+    for pod in context.cache.orphans("pods", meta["namespace"]):
+        if is_active(pod) and matches(selector, labels_of(pod)):
+            refs = [*(pod["metadata"].get("ownerReferences") or ()), owner_reference(job)]
+            rest = [f for f in pod["metadata"].get("finalizers") or () if f != TRACKING]
+            kept.append(_rewrite(context, pod, refs, [*rest, TRACKING]))
+    return sorted(kept, key=key_of)
+
+
+def _rewrite(context: Context, pod: Obj, refs: Objs, finalizers: list[str]) -> Obj:
+    namespace, name = key_of(pod)
+    patch = {"metadata": {"ownerReferences": refs or None, "finalizers": finalizers or None}}
+    return context.client.patch("pods", name, namespace, patch)
+
+
+def _free_orphans(context: Context, namespace: str, name: str, claimed: set[Key]) -> None:
     """Pods of a Job that is gone lose the finalizer: nobody will count them."""
     for pod in context.cache.pods_with(namespace, {"batch.kubernetes.io/job-name": name}):
         owner = controller_of(pod)
-        if _tracked(pod) and (owner is None or context.cache.by_uid(owner["uid"]) is None):
+        if (
+            key_of(pod) not in claimed
+            and _tracked(pod)
+            and (owner is None or context.cache.by_uid(owner["uid"]) is None)
+        ):
             _untrack(context, pod)
 
 
@@ -229,7 +262,7 @@ def _untrack(context: Context, pod: Obj) -> None:
 
 def _manage(this: Round) -> ApiError | None:
     """Failure, suspension, completion, or more pods."""
-    if _note_failure(this):
+    if not this.has("SuccessCriteriaMet") and _note_failure(this):
         _delete_pods(this, this.active)
         return None
     if this.spec.get("suspend"):
@@ -238,7 +271,7 @@ def _manage(this: Round) -> ApiError | None:
     if this.has("Suspended"):
         this.set("Suspended", "JobResumed", "Job resumed", "False")
         this.context.event(this.job, "Resumed", "Job resumed")
-    if _is_done(this):
+    if _is_done(this) or _note_success(this):
         _delete_pods(this, this.active)
         return None
     return _adjust(this)
@@ -258,6 +291,21 @@ def _note_failure(this: Round) -> bool:
     if reason:
         this.set("FailureTarget", reason, message)
     return bool(reason)
+
+
+def _note_success(this: Round) -> bool:
+    """Whether the success policy holds: enough of the named indexes, or of all, succeeded."""
+    if this.has("SuccessCriteriaMet"):
+        return True
+    for number, rule in enumerate((this.job["spec"].get("successPolicy") or {}).get("rules") or ()):
+        named = rule.get("succeededIndexes")
+        wanted = parse_indexes(named) if named else None
+        hits = this.completed if wanted is None else this.completed & wanted
+        needed = rule.get("succeededCount", len(wanted) if wanted is not None else None)
+        if needed is not None and len(hits) >= needed:
+            this.set("SuccessCriteriaMet", "SuccessPolicy", f"Matched rules at index {number}")
+            return True
+    return False
 
 
 def _failure(this: Round) -> tuple[str, str]:
@@ -360,7 +408,11 @@ def _pod(this: Round, index: int | None) -> Obj:
         pod = from_template(job, template, generateName=f"{name}-")
     else:
         pod = from_template(job, template, generateName=f"{name}-{index}-", labels={INDEX: str(index)})
-        pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), INDEX: str(index)}
+        notes = {**(pod["metadata"].get("annotations") or {}), INDEX: str(index)}
+        if job["spec"].get("backoffLimitPerIndex") is not None:
+            tries = this.context.state.get("tries", {}).get(job["metadata"]["uid"], {})
+            notes[FAILURES] = str(tries.get(str(index), 0))
+        pod["metadata"]["annotations"] = notes
         source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
         env = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
         containers = [{**c, "env": [*(c.get("env") or ()), env]} for c in pod["spec"]["containers"]]
@@ -384,12 +436,13 @@ def _delete_pods(this: Round, pods: Objs) -> None:
 def _finish(this: Round) -> None:
     """Terminal conditions, once no pod is left at work."""
     target = find(this.conditions, "FailureTarget")
-    if not this.has("FailureTarget") and _is_done(this) and not this.spec.get("suspend"):
-        reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
-        if not this.has("SuccessCriteriaMet"):
-            this.set("SuccessCriteriaMet", reason, message)
+    met = find(this.conditions, "SuccessCriteriaMet")
+    if target is None and (met is not None or _is_done(this)) and not this.spec.get("suspend"):
+        if met is None:
+            this.set("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods")
+            met = this.conditions[-1]
         if not _working(this):
-            this.set("Complete", reason, message)
+            this.set("Complete", met["reason"], met["message"])
             this.context.event(this.job, "Completed", "Job completed")
             _forget(this)
     elif target is not None and not _working(this):

@@ -6,6 +6,7 @@ from math import inf
 
 from itbench.core.clock import EPOCH, unix
 from itbench.world.shell.interpreter import Command, Exit, Io, Steps, Tool
+from itbench.world.shell.numbers import NUMBERS
 from itbench.world.shell.options import inputs, options_of
 from itbench.world.shell.texts import TEXTS
 
@@ -263,6 +264,10 @@ def test(call: Command) -> int:
         if not words or words[-1] != "]":
             return call.fail("missing ]", 2)
         words = words[:-1]
+    elif call.name == "[[":
+        if not words or words[-1] != "]]":
+            return call.fail("missing ]]", 2)
+        words = words[:-1]
     negate = bool(words) and words[0] == "!"
     words = words[1:] if negate else words
     return int(_holds(call, words) is negate)
@@ -280,6 +285,8 @@ def _holds(call: Command, words: list[str]) -> bool:
             "-n": value != "",
             "-f": content is not None,
             "-r": content is not None,
+            "-w": content is not None,
+            "-x": content is not None,
             "-s": bool(content),
             "-d": content is None and call.machine.entries(path) is not None,
             "-e": content is not None or call.machine.entries(path) is not None,
@@ -395,6 +402,8 @@ BUILTINS: dict[str, Tool] = {
     "true": true,
     "false": false,
     "[": test,
+    "[[": test,
+    "trap": true,
     "test": test,
     "echo": echo,
     "printf": printf,
@@ -403,6 +412,7 @@ BUILTINS: dict[str, Tool] = {
 
 COREUTILS: dict[str, Tool] = {
     **TEXTS,
+    **NUMBERS,
     "cat": cat,
     "cp": copy,
     "date": date,

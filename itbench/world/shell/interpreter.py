@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from posixpath import join, normpath
 
+from itbench.core.ids import digest
 from itbench.world.shell.machine import Machine
+from itbench.world.shell.sums import BadSum, calculate
 from itbench.world.shell.syntax import Node, Piece, Redirect, SyntaxFault, Word, parse
 
 Steps = Generator[float, None, int]
@@ -77,6 +79,8 @@ class Shell:
     code: int = 0
     arguments: list[str] = field(default_factory=list)
     looping: int = 0
+    draws: int = 0
+    """How often `$RANDOM` was asked."""
     left: bool = False
     """The script that ran last ended with `exit`."""
 
@@ -277,6 +281,8 @@ class Shell:
             caught: list[str] = []
             yield from self.run(piece.text, Io("", _catcher(caught, io.write)))
             return "".join(caught).rstrip("\n")
+        if piece.kind == "sum":
+            return self._sum(piece.text, io)
         if piece.text == "?":
             return str(self.code)
         if piece.text == "$":
@@ -288,8 +294,23 @@ class Shell:
         if piece.text.isdigit():
             index = int(piece.text)
             return self.arguments[index] if index < len(self.arguments) else ""
-        value = self.variables.get(piece.text, self.machine.env.get(piece.text, ""))
+        value = self._variable(piece.text)
         return value or (piece.default or "") if piece.default is not None else value
+
+    def _variable(self, name: str) -> str:
+        known = self.variables.get(name, self.machine.env.get(name))
+        if known is None and name == "RANDOM":
+            self.draws += 1
+            return str(int.from_bytes(digest("RANDOM", self.machine.hostname, self.machine.now(), self.draws)[:2]) >> 1)
+        return known or ""
+
+    def _sum(self, text: str, io: Io) -> str:
+        try:
+            return str(calculate(text, self._variable))
+        except BadSum as error:
+            io.err(f"sh: {error}\n")
+            self.code = 2
+            return ""
 
 
 def _catcher(caught: list[str], write: Callable[[int, str], None]) -> Callable[[int, str], None]:

@@ -146,6 +146,11 @@ class _Lexer:
         if self.text[self.at] == "`":
             return Piece("command", self._until("`"), quoted)
         following = self.text[self.at + 1 : self.at + 2]
+        if self.text.startswith("$((", self.at):
+            inner = self._nested("(", ")")
+            if inner.endswith(")"):
+                return Piece("sum", inner[1:-1], quoted)
+            return Piece("command", inner, quoted)
         if following == "(":
             return Piece("command", self._nested("(", ")"), quoted)
         if following == "{":

@@ -63,6 +63,36 @@ def test_an_indexed_job_runs_every_index_once() -> None:
     assert hosts == ["j-0", "j-1", "j-2", "j-3"]
 
 
+def test_a_success_policy_ends_a_job_while_indexes_are_left() -> None:
+    k = cluster(verdict=lambda pod: "done" if pod["spec"].get("hostname") == "j-1" else "ready")
+    policy = {"rules": [{"succeededIndexes": "0"}, {"succeededIndexes": "1-2", "succeededCount": 1}]}
+    k.client.create(
+        "jobs.batch", job(completions=3, parallelism=3, completionMode="Indexed", successPolicy=policy, backoffLimit=0)
+    )
+    k.advance(60.0)
+    assert conditions(k) == [("SuccessCriteriaMet", "SuccessPolicy"), ("Complete", "SuccessPolicy")]
+    found = k.client.get("jobs.batch", "j", "default")["status"]
+    assert found["conditions"][0]["message"] == "Matched rules at index 1"
+    assert (found["completedIndexes"], found["succeeded"], found.get("active")) == ("1", 1, None)
+
+
+def test_a_job_takes_back_an_orphan_and_lets_a_stranger_go_without_finalizer() -> None:
+    k = cluster(verdict=by_image)
+    k.client.create("jobs.batch", job(image="ready", completions=2, parallelism=2))
+    k.settle()
+    first, second = k.client.list("pods", "default")
+    k.client.patch("pods", first["metadata"]["name"], "default", {"metadata": {"ownerReferences": None}})
+    k.settle()
+    again = k.client.get("pods", first["metadata"]["name"], "default")["metadata"]
+    assert again["ownerReferences"][0]["name"] == "j" and again["finalizers"]
+    labels = dict.fromkeys(second["metadata"]["labels"], None)
+    k.client.patch("pods", second["metadata"]["name"], "default", {"metadata": {"labels": labels}})
+    k.settle()
+    stranger = k.client.get("pods", second["metadata"]["name"], "default")["metadata"]
+    assert "ownerReferences" not in stranger and "finalizers" not in stranger
+    assert len(k.client.list("pods", "default")) == 3
+
+
 def test_a_job_over_its_deadline_fails_and_its_pods_go() -> None:
     k = cluster(verdict=by_image)
     k.client.create("jobs.batch", job(image="ready", activeDeadlineSeconds=30))

@@ -120,6 +120,12 @@ def run(script: str, box: Box | None = None) -> tuple[int, str, str, float]:
         ("echo a | exit 3; echo $?", "3\n"),
         ("sh -c 'exit 3'; echo $?", "3\n"),
         ("echo 'exit 5' | sh; echo $?", "5\n"),
+        ("I=7; if [ $(expr ${I} % 2) -ne 0 ]; then echo odd; fi", "odd\n"),
+        ("i=0; while [ $i -lt 3 ]; do i=$((i+1)); echo $i; done", "1\n2\n3\n"),
+        ("seq 2 2 6; echo $(( (2+3)*-4 % 7 )) $((1<2 && 0))", "2\n4\n6\n-6 0\n"),
+        ("if [[ -r /none ]]; then echo no; else touch /f; [[ -r /f ]] && echo yes; fi", "yes\n"),
+        ("[ $RANDOM -lt 32768 ] && [ $RANDOM != $RANDOM ] && echo drawn", "drawn\n"),
+        ("expr length abc; expr 0; echo $?; expr abc : 'a\\(.*\\)'", "3\n0\n1\nbc\n"),
     ],
 )
 def test_scripts_print_what_a_shell_prints(script: str, expected: str) -> None:
