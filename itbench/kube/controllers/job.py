@@ -216,6 +216,8 @@ def _fail_index(this: Round, index: int | None, pod: Obj) -> None:
         return
     tries = this.context.state.setdefault("tries", {}).setdefault(this.job["metadata"]["uid"], {})
     tries[str(index)] = tries.get(str(index), 0) + 1
+    ends = this.context.state.setdefault("ends", {}).setdefault(this.job["metadata"]["uid"], {})
+    ends[str(index)] = _ended_at(this, pod)
     if tries[str(index)] > limit or _policy(this, pod) == "FailIndex":
         this.failed_indexes.add(index)
 
@@ -271,7 +273,7 @@ def _manage(this: Round) -> ApiError | None:
     if this.has("Suspended"):
         this.set("Suspended", "JobResumed", "Job resumed", "False")
         this.context.event(this.job, "Resumed", "Job resumed")
-    if _is_done(this) or _note_success(this):
+    if _note_success(this) or _is_done(this):
         _delete_pods(this, this.active)
         return None
     return _adjust(this)
@@ -379,14 +381,27 @@ def _adjust(this: Round) -> ApiError | None:
 def _backoff_until(this: Round) -> float:
     """When the next pod may be made: 10 s after a failure, doubling with each since the last success."""
     ends = this.context.state.get("failures", {}).get(this.job["metadata"]["uid"])
-    if not ends:
+    if not ends or this.job["spec"].get("backoffLimitPerIndex") is not None:
         return 0.0
     return float(max(ends)) + min(BACKOFF_S * 2.0 ** (len(ends) - 1), BACKOFF_MAX_S)
 
 
+def _rests(this: Round, index: int) -> bool:
+    """Whether an index waits out its own back-off; the Job is looked at again when it ends."""
+    uid = this.job["metadata"]["uid"]
+    failed = this.context.state.get("tries", {}).get(uid, {}).get(str(index), 0)
+    if not failed:
+        return False
+    ended_at = this.context.state.get("ends", {}).get(uid, {}).get(str(index), 0.0)
+    end = ended_at + min(BACKOFF_S * 2.0 ** (failed - 1), BACKOFF_MAX_S)
+    if end > this.context.now:
+        this.context.requeue(key_of(this.job), end)
+    return bool(end > this.context.now)
+
+
 def _create_pods(this: Round, count: int) -> ApiError | None:
     busy = {_index(p) for p in this.pods if not is_finished(p)} | this.completed | this.failed_indexes
-    free = (i for i in range(this.job["spec"].get("completions") or 0) if i not in busy)
+    free = (i for i in range(this.job["spec"].get("completions") or 0) if i not in busy and not _rests(this, i))
     for _ in range(count):
         index = next(free, None) if this.indexed else None
         if this.indexed and index is None:
@@ -465,7 +480,7 @@ def _still_there(this: Round, pod: Obj) -> bool:
 
 def _forget(this: Round) -> None:
     uid = this.job["metadata"]["uid"]
-    for table in ("failures", "tries"):
+    for table in ("failures", "tries", "ends"):
         this.context.state.get(table, {}).pop(uid, None)
 
 

@@ -76,6 +76,25 @@ def test_a_success_policy_ends_a_job_while_indexes_are_left() -> None:
     assert (found["completedIndexes"], found["succeeded"], found.get("active")) == ("1", 1, None)
 
 
+def test_a_success_policy_that_holds_is_the_reason_even_when_everything_succeeded() -> None:
+    k = cluster(verdict=by_image)
+    policy = {"rules": [{"succeededIndexes": "0,1"}]}
+    k.client.create("jobs.batch", job(completions=2, parallelism=2, completionMode="Indexed", successPolicy=policy))
+    k.settle()
+    assert conditions(k) == [("SuccessCriteriaMet", "SuccessPolicy"), ("Complete", "SuccessPolicy")]
+
+
+def test_with_a_limit_for_each_index_every_index_backs_off_for_itself() -> None:
+    k = cluster(verdict=lambda pod: "fail" if pod["spec"]["hostname"] in ("j-1", "j-3") else "done")
+    k.client.create("jobs.batch", job(completions=4, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=1))
+    k.advance(30.0)
+    found = k.client.get("jobs.batch", "j", "default")["status"]
+    assert (found["completedIndexes"], found["failedIndexes"], found["failed"]) == ("0,2", "1,3", 4)
+    assert ("Failed", "FailedIndexes") in conditions(k)
+    notes = [p["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] for p in k.client.list("pods")]
+    assert sorted(notes) == ["0", "0", "0", "0", "1", "1"]
+
+
 def test_a_job_takes_back_an_orphan_and_lets_a_stranger_go_without_finalizer() -> None:
     k = cluster(verdict=by_image)
     k.client.create("jobs.batch", job(image="ready", completions=2, parallelism=2))
