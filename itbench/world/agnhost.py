@@ -6,6 +6,7 @@ Which commands open which ports is data in `images`; here is what they answer. `
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from urllib.parse import parse_qs, quote, urlsplit
 
 from itbench.core.clock import rfc3339
@@ -139,21 +140,39 @@ SERVERS: dict[str, Server] = {"netexec": netexec, "guestbook": guestbook, "liven
 """By `Listen.serves`."""
 
 
-# -- commands that end ---------------------------------------------------------------------------------------------------
+# -- commands that open no port ------------------------------------------------------------------------------------------
 
 
 def generate_logs(call: Command) -> Steps:
     """logs-generator --log-lines-total N --run-duration D: N lines, evenly over the time."""
     total = int(_option(call, "log-lines-total", "0"))
-    duration_s = _seconds(_option(call, "run-duration", "0s"))
+    duration_s, start = _seconds(_option(call, "run-duration", "0s")), call.machine.calendar()
     for number in range(total):
-        at, draw = call.machine.calendar(), digest(call.machine.hostname, "log", number)
-        moment = rfc3339(at)
-        stamp = f"I{moment[5:7]}{moment[8:10]} {moment[11:19]}.{int.from_bytes(draw[:3], 'big') % 1_000_000:06d}"
+        draw = digest(call.machine.hostname, "log", number)
+        stamp = _stamp(start + number * duration_s / total, int.from_bytes(draw[:3], "big") % 1_000_000)
         path = f"/api/v1/namespaces/{_NAMESPACES[draw[3] % 3]}/pods/{draw[4:6].hex()[:3]}"
         call.io.out(f"{stamp}       1 logs_generator.go:76] {number} {_METHODS[draw[6] % 3]} {path} {200 + draw[7]}\n")
         yield duration_s / total
     return 0
+
+
+def pause(call: Command) -> Steps:
+    """pause: says so, and waits."""
+    call.io.out("Paused\n")
+    yield inf
+    return 0
+
+
+def greeting(word: str, ports: list[int], at: float) -> str:
+    """The first line in the log of a command that serves, empty for none."""
+    text = {"netexec": "Started HTTP server on port {}", "serve-hostname": "Serving on port {}."}.get(word, "")
+    return f"{_stamp(at, 0)}       1 log.go:245] {text.format(*ports)}" if text and ports else ""
+
+
+def _stamp(at: float, micros: int) -> str:
+    """The head of a klog line."""
+    moment = rfc3339(at)
+    return f"I{moment[5:7]}{moment[8:10]} {moment[11:19]}.{micros:06d}"
 
 
 def test_entrypoint(call: Command) -> Steps:
@@ -173,10 +192,11 @@ def unknown(call: Command) -> Steps:
 
 
 BATCH: dict[str, Callable[[Command], Steps]] = {
+    "pause": pause,
     "logs-generator": generate_logs,
     "entrypoint-tester": test_entrypoint,
 }
-"""Commands that do something and end."""
+"""Commands that open no port."""
 
 
 def _option(call: Command, name: str, default: str) -> str:

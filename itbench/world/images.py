@@ -87,7 +87,6 @@ _MIRRORS = {"httpd": "httpd", "nginx": "nginx", "busybox": "busybox"}
 """Base images that the official test suite pulls under another name."""
 
 _AGNHOST: dict[str, list[Listen]] = {
-    "pause": [],
     "netexec": [Listen(port=8080, flag="--http-port", serves="netexec")],
     "serve-hostname": [Listen(port=9376, flag="--port", paths={"/": "{hostname}"})],
     "guestbook": [Listen(port=80, flag="--http-port", serves="guestbook")],

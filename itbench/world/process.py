@@ -11,7 +11,7 @@ from typing import Any
 from itbench.core.documents.app import Program, Setting
 from itbench.kube.client import Obj
 from itbench.kube.quantity import parse_quantity
-from itbench.world.agnhost import BATCH, unknown
+from itbench.world.agnhost import BATCH, greeting, unknown
 from itbench.world.settings import evaluate, locate
 from itbench.world.shell.coreutils import BUILTINS, COREUTILS
 from itbench.world.shell.input import SHELLS
@@ -255,8 +255,10 @@ def _server(start: Start, plan: Launch, clock: list[float]) -> dict[str, Tool]:
         word = call.argv[1] if len(call.argv) > 1 else ""
         if start.program.commands and word not in start.program.commands:
             return (yield from BATCH.get(word, unknown)(call))
-        inner = _serve(replace(start, program=running(start.program, call.argv[1:])))
-        plan.lines += inner.lines
+        program = running(start.program, call.argv[1:])
+        inner = _serve(replace(start, program=program))
+        said = greeting(word, ports_of(program, start.env, call.argv[1:]), clock[0])
+        plan.lines += [*inner.lines, *([(clock[0], said)] if said and start.program.commands else [])]
         plan.serves_at = inner.serves_at
         yield (inner.exit_at - clock[0]) if inner.exit_at < inf else inf
         return inner.exit_code
