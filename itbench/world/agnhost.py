@@ -97,27 +97,23 @@ def guestbook(visit: Visit) -> Response:
     if visit.path == "/guestbook":
         return _front(visit, key, value)
     if visit.path == "/get":
-        return _answer({"data": visit.store.get(f"entry:{key}", _from_primary(visit, key))})
+        return _answer({"data": visit.store.get(f"entry:{key}") or _from_primary(visit, key)})
     if visit.path == "/set":
+        if not key:
+            return _text("cannot set with empty key.\n", 400)
         visit.store[f"entry:{key}"] = value
-        return _answer({})
-    if visit.path == "/env":
-        return _answer(dict(sorted(visit.machine.env.items())))
+        return _answer({"message": "Updated"})
     return _text("404 page not found\n", 404)
 
 
 def _front(visit: Visit, key: str, value: str) -> Response:
-    command, port = visit.query("cmd"), int(visit.option("backend-port", "6379"))
-    if command == "set":
-        host, path = "agnhost-primary", f"/set?key={quote(key)}&value={quote(value)}"
-    elif command == "get":
-        host, path = "agnhost-replica", f"/get?key={quote(key)}"
-    else:
-        return _text(f"unknown command: {command}", 400)
+    command, port = visit.query("cmd").lower(), int(visit.option("backend-port", "6379"))
+    if command not in ("get", "set"):
+        return _text(f"unsupported cmd: '{command}'\n", 400)
+    host = "agnhost-primary" if command == "set" else "agnhost-replica"
+    path = f"/{command}?key={quote(key)}&value={quote(value)}"
     answer, verdict = visit.machine.http(host, port, Request("GET", path))
-    if answer is None:
-        return _text(f"HTTP request failed: {verdict}", 500)
-    return answer
+    return answer if answer is not None else _text(f"encountered error: {verdict}\n", 417)
 
 
 def _from_primary(visit: Visit, key: str) -> str:

@@ -63,7 +63,7 @@ def test_the_guestbook_keeps_what_it_is_told(empty: World) -> None:
     start(empty, "front", "guestbook", "--backend-port", "6379")
     page = "/guestbook?key=messages&value={}&cmd={}"
     assert ask(empty, "front", 80, page.format("", "get")) == (200, '{"data":""}')
-    assert ask(empty, "front", 80, page.format("Entry", "set")) == (200, "{}")
+    assert ask(empty, "front", 80, page.format("Entry", "set")) == (200, '{"message":"Updated"}')
     assert ask(empty, "front", 80, page.format("", "get")) == (200, '{"data":"Entry"}')
 
 
