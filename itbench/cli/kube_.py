@@ -20,6 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--nodes", type=int, default=1, metavar="N", help="nodes of the cluster")
     parser.add_argument("--port", type=int, default=0, metavar="P", help="TCP port on the loopback (0: any free one)")
+    parser.add_argument(
+        "--allow-webhook-host",
+        action="append",
+        default=[],
+        metavar="HOST[:PORT]",
+        help="a real host that admission webhooks may live on (repeat for more); calls to others time out",
+    )
     parser.add_argument("--clock", default="live", help="live or scaled:N")
 
 
@@ -43,7 +50,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     world = World.create(None, seed=0, nodes=arguments.nodes)
     pacer = WorldPacer(world, **parse_clock(arguments.clock))
     file = Path(arguments.dir) / "kubeconfig"
-    server = await serve(world.planes["main"], pacer, world.door("main"), port=arguments.port)
+    hosts = arguments.allow_webhook_host
+    server = await serve(world.planes["main"], pacer, world.door("main"), port=arguments.port, webhook_hosts=hosts)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600)

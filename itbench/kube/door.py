@@ -33,11 +33,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to a `Request`."""
+    """The answer to a `Request`. `certificate`: PEM of the chain that a TLS server showed, empty where none is modelled."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+    certificate: bytes = b""
 
 
 class Session(Protocol):

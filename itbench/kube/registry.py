@@ -28,13 +28,13 @@ from itbench.core.ids import Ids
 from itbench.kube import admission, deletion, pages, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Services, Write
 from itbench.kube.client import ApiError, Obj
-from itbench.kube.custom import serving
+from itbench.kube.custom import definition, serving
 from itbench.kube.decode import converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
-from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
+from itbench.kube.kinds.metadata import check_metadata, check_metadata_update, finalizer_warnings
 from itbench.kube.patch import managed
 from itbench.kube.patch.jsonpatch import apply_json_patch
 from itbench.kube.patch.merge import apply_merge_patch
@@ -49,6 +49,7 @@ _UNTRACKED = frozenset({"events", "leases.coordination.k8s.io"})
 """Resources without managedFields: written often, never applied."""
 _CONDITIONAL = frozenset({serving.DEFINITIONS, "apiservices.apiregistration.k8s.io"})
 """Built-in resources that are only updated with a resourceVersion, as custom ones are."""
+_CONNECTED = frozenset({"exec", "attach", "portforward", "proxy"})
 _NAME_TRIES = 8
 _WRITERS_OF_MANAGED = ("json", "merge", "strategic")
 
@@ -157,6 +158,7 @@ class Registry:
         rules.validate(obj, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
+        warnings += _advice(resource, obj, {})
         metadata = obj["metadata"]
         if self.store.get(resource.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
             raise status.already_exists(resource, metadata["name"])
@@ -207,7 +209,9 @@ class Registry:
         _check_name(obj, name)
         old = self.get(resource, name, namespace)
         if (resource.model is not None or resource.storage in _CONDITIONAL) and not _revision(obj):
-            cause = Cause("FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update")
+            cause = Cause(
+                "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+            )
             raise status.invalid(resource.plural, resource.group, name, [cause])
         return self._change(resource, old, obj, options, subresource, warnings)
 
@@ -241,6 +245,7 @@ class Registry:
             plugin(write)
         rules.prepare(obj, before)
         self._validate_change(resource, obj, before, subresource)
+        warnings += _advice(resource, obj, before)
         for plugin in (*admission.ALLOCATING, *self.validating):
             plugin(write)
         if rules.generation and subresource != "status" and subresources.bumps_generation(resource, obj, before):
@@ -427,6 +432,16 @@ class Registry:
             self._stamped = (now, rfc3339(now))
         return self._stamped[1]
 
+    def admit(
+        self, resource: Resource, name: str, namespace: str, subresource: str, obj: Obj, options: Options
+    ) -> None:
+        """Ask policies and webhooks about a connection, or about what is posted to a subresource."""
+        operation: Operation = "CONNECT" if subresource in _CONNECTED else "CREATE"
+        write = self._write(operation, resource, obj, None, options, subresource, [])
+        write.parent, write.namespace = name, namespace
+        for plugin in admission.CONNECTING:
+            plugin(write)
+
     # -- parts -----------------------------------------------------------------------------------------------------------
 
     def _decode(self, resource: Resource, body: Any, options: Options, warnings: Texts, *, raw: bool = False) -> Obj:
@@ -507,15 +522,14 @@ class Registry:
             object=obj,
             old=old,
             subresource=subresource,
-            namespace=obj["metadata"].get("namespace", ""),
+            namespace=(obj.get("metadata") or {}).get("namespace", ""),
             user=options.user,
             groups=options.groups,
             dry_run=options.dry_run,
             warnings=warnings,
             uid=options.uid,
             extra=options.extra,
-            manager=options.manager,
-            validation=options.validation,
+            asked=options.asked,
             services=self.services,
             notes=options.notes,
         )
@@ -558,6 +572,13 @@ def _rules(resource: Resource) -> Behaviour:
     if resource.model is not None:
         return resource.model.behaviour
     return behaviour(resource.storage, custom=resource.custom)
+
+
+def _advice(resource: Resource, obj: Obj, before: Obj) -> list[str]:
+    """Warnings about what is accepted but unwise."""
+    if resource.storage == serving.DEFINITIONS:
+        return definition.format_warnings(obj) if obj.get("spec") != before.get("spec") else []
+    return finalizer_warnings(obj, before) if resource.model is not None else []
 
 
 def _node(resource: Resource) -> schema.Node | None:

@@ -21,6 +21,7 @@ class Options:
         force: an apply takes fields away from other managers.
         duplicates: keys that the bytes of the body set twice.
         uid: the user's uid; `extra`: what else is known of him.
+        asked: the options that the request names itself.
         notes: filled by admission with what the audit log is to say.
     """
 
@@ -33,6 +34,7 @@ class Options:
     duplicates: Duplicates = NONE
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    asked: dict[str, str | bool] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list, compare=False)
 
 

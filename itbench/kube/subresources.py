@@ -213,6 +213,9 @@ def post(
     registry: "Registry", resource: Resource, entry: Entry, subresource: str, body: Obj, options: Options
 ) -> Result:
     """POST to a pod's subresource."""
+    place = {"name": entry.name, "namespace": entry.namespace}
+    shown = {**body, "metadata": {**(body.get("metadata") or {}), **place}}
+    registry.admit(resource, entry.name, entry.namespace, subresource, shown, options)
     if subresource == "binding":
         return _bind(registry, resource, entry, body, options)
     if subresource == "eviction":

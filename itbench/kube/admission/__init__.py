@@ -13,9 +13,10 @@ from itbench.kube.admission.quota import resource_quota
 from itbench.kube.admission.scheduling import default_storage_class, default_tolerations, priority, taint_new_node
 from itbench.kube.admission.security import pod_security
 from itbench.kube.admission.services import Services
+from itbench.kube.admission.webhooks import mutating_webhooks, mutating_webhooks_at_the_end, validating_webhooks
 from itbench.kube.admission.write import Operation, Plugin, Write
 
-MUTATING: tuple[Plugin, ...] = (
+_DEFAULTING: tuple[Plugin, ...] = (
     namespace_lifecycle,
     limit_defaults,
     service_account,
@@ -25,8 +26,11 @@ MUTATING: tuple[Plugin, ...] = (
     default_storage_class,
     protect_storage,
 )
+MUTATING: tuple[Plugin, ...] = (*_DEFAULTING, mutating_webhooks(_DEFAULTING))
 ALLOCATING: tuple[Plugin, ...] = (cluster_ips,)
 """Run after validation: they take addresses out of ranges."""
-VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, pod_security, validating_policies, resource_quota)
+CONNECTING: tuple[Plugin, ...] = (mutating_webhooks_at_the_end, validating_policies, validating_webhooks)
+"""All that looks at connections and at what is posted to subresources."""
+VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, pod_security, *CONNECTING, resource_quota)
 
-__all__ = ["ALLOCATING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Services", "Write"]
+__all__ = ["ALLOCATING", "CONNECTING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Services", "Write"]

@@ -32,17 +32,14 @@ def _place(resource: Resource) -> Obj:
     return {"group": resource.group, "version": resource.version, "resource": resource.plural}
 
 
-def options_of(write: Write) -> Obj:
+def options_of(write: Write) -> Obj | None:
     """The options object of the request."""
+    if write.operation == "CONNECT":
+        return None
     shown: Obj = {"kind": _OPTIONS[write.operation], "apiVersion": "meta.k8s.io/v1"}
     if write.dry_run:
         shown["dryRun"] = ["All"]
-    if write.operation != "DELETE":
-        if write.manager:
-            shown["fieldManager"] = write.manager
-        if write.validation:
-            shown["fieldValidation"] = write.validation
-    return shown
+    return shown | (write.asked if write.operation != "DELETE" else {})
 
 
 def request_of(write: Write, resource: Resource) -> Obj:
@@ -66,15 +63,29 @@ def request_of(write: Write, resource: Resource) -> Obj:
     }
 
 
+def foreign(write: Write) -> bool:
+    """Whether the object is of the subresource's own kind (Binding, Eviction, PodExecOptions, ...)."""
+    sub = write.resource.subresource(write.subresource)
+    return sub is not None and sub.kind not in ("", write.resource.kind, "Scale")
+
+
 def _shown(state: Obj, write: Write, resource: Resource) -> Obj:
     if write.subresource == "scale":
         return scale_of(resource, state)
+    if foreign(write):
+        return state
     return versions.to_served(state, resource)
 
 
 def new_object(write: Write, resource: Resource) -> Obj | None:
     """The new state in a resource's version; None for a delete."""
-    return None if write.operation == "DELETE" else _shown(write.object, write, resource)
+    if write.operation == "DELETE":
+        return None
+    shown = _shown(write.object, write, resource)
+    if write.old is None or "resourceVersion" in shown["metadata"]:
+        return shown
+    version = write.old["metadata"]["resourceVersion"]
+    return {**shown, "metadata": {**shown["metadata"], "resourceVersion": version}}
 
 
 def old_object(write: Write, resource: Resource) -> Obj | None:

@@ -24,6 +24,24 @@ class Reaches(Protocol):
         """The answer, or None and why not."""
 
 
+class Unreached(Exception):
+    """A call outside came to nothing; the text is what a Go client says after the URL."""
+
+
+class Moved(Exception):
+    """While a webhook was asked, the object changed: whoever runs the verb runs it again."""
+
+
+class Calls(Protocol):
+    """Calls real hosts: `itbench.kube.api.outside.Outside`."""
+
+    def allows(self, url: str) -> bool:
+        """Whether the host was allowed at start."""
+
+    def send(self, url: str, request: Request, authority: bytes, timeout_s: float) -> Response:
+        """The answer; raises `Unreached`."""
+
+
 @dataclass(slots=True)
 class Services:
     """Filled in by whoever serves the registry.
@@ -31,7 +49,9 @@ class Services:
     Attributes:
         authorizer: who may do what.
         nodes: Services and pods of the world.
+        outside: real hosts that webhooks may live on; None for none.
     """
 
     authorizer: Decides | None = None
     nodes: Reaches | None = None
+    outside: Calls | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from itbench.core.ids import Ids
 from itbench.kube.admission.services import Services
@@ -21,6 +21,7 @@ class Write:
         object: the new state in the stored version (for DELETE the state that goes).
         old: the state before, None on create.
         uid: the user's uid; `extra`: what else is known of him.
+        asked: options that the request named (`fieldManager`, ...).
         services: what plugins may ask.
         notes: what the audit log is to say of the request.
     """
@@ -40,8 +41,8 @@ class Write:
     warnings: list[str] = field(default_factory=list)
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    manager: str = ""
-    validation: str = ""
+    asked: dict[str, Any] = field(default_factory=dict)
+    parent: str = ""
     services: Services = field(default_factory=Services)
     notes: list[str] = field(default_factory=list)
 
@@ -52,8 +53,8 @@ class Write:
 
     @property
     def name(self) -> str:
-        """The object's name."""
-        return str(self.object["metadata"].get("name", ""))
+        """The object's name, or that of the object whose subresource it is."""
+        return self.parent or str(self.object["metadata"].get("name", ""))
 
     def new_pod(self) -> bool:
         """Whether a pod is being created."""

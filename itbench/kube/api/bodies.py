@@ -118,6 +118,7 @@ def write_options(query: dict[str, str], user: User, agent: str, verb: str = "cr
         groups=user.groups,
         uid=user.uid,
         extra=user.extra,
+        asked={key: query[key] for key in ("fieldManager", "fieldValidation") if query.get(key)},
         dry_run=_dry_run([query["dryRun"]] if query.get("dryRun") else [], kind),
         validation=cast(Literal["Strict", "Warn", "Ignore"], validation or "Warn"),
         force=query.get("force") in ("true", "1"),

@@ -11,6 +11,7 @@ import orjson
 from aiohttp import web
 
 from itbench.kube.api.answers import Form, encode, negotiate, respond, wants_pretty
+from itbench.kube.api.outside import Weave
 from itbench.kube.api.paths import Target
 from itbench.kube.api.times import DoorClock
 from itbench.kube.api.tokens import Tokens
@@ -46,6 +47,7 @@ class Door:
         self.registry = plane.registry
         self.store = plane.registry.store
         self.clock = DoorClock(pacer)
+        self.weave = Weave((), self.clock.served)
         self.closing = asyncio.Event()
         self._changed = asyncio.Event()
         self._seen = self.store.revision

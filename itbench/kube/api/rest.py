@@ -143,7 +143,7 @@ async def create(call: Call) -> web.Response:
     if resource.namespaced and not namespace:
         raise refuse_method()
     call.trace.name = (body.get("metadata") or {}).get("name", "")
-    result = call.door.registry.create(resource, body, namespace, options)
+    result = await call.door.weave.run(lambda: call.door.registry.create(resource, body, namespace, options))
     call.trace.name = result.object["metadata"].get("name", "")
     return _finish(call, result, 201)
 
@@ -155,7 +155,10 @@ async def update(call: Call) -> web.Response:
     _note(call, options)
     body, options = await _body(call, options)
     namespace = target.namespace if resource.namespaced else ""
-    result = call.door.registry.update(resource, target.name, namespace, body, options, target.subresource)
+    registry = call.door.registry
+    result = await call.door.weave.run(
+        lambda: registry.update(resource, target.name, namespace, body, options, target.subresource)
+    )
     return _finish(call, result, 201 if result.created else 200)
 
 
@@ -172,7 +175,10 @@ async def patch(call: Call) -> web.Response:
     value = call.door.clock.received(raw.value, entry.object if entry is not None else None)
     namespace = target.namespace if resource.namespaced else ""
     sent = PatchBody(raw.kind, value)
-    result = call.door.registry.patch(resource, target.name, namespace, sent, options, target.subresource)
+    registry = call.door.registry
+    result = await call.door.weave.run(
+        lambda: registry.patch(resource, target.name, namespace, sent, options, target.subresource)
+    )
     return _finish(call, result, 201 if result.created else 200)
 
 
@@ -183,7 +189,9 @@ async def delete(call: Call) -> web.Response:
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)
     _note(call, options)
     namespace = target.namespace if resource.namespaced else ""
-    result = call.door.registry.delete(resource, target.name, namespace, how, options)
+    result = await call.door.weave.run(
+        lambda: call.door.registry.delete(resource, target.name, namespace, how, options)
+    )
     return _finish(call, result, 200)
 
 
@@ -194,7 +202,10 @@ async def delete_collection(call: Call) -> web.Response:
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)
     _note(call, options)
     namespace = call.target.namespace if resource.namespaced else ""
-    entries = call.door.registry.delete_collection(resource, namespace, list_query(call), how, options)
+    query = list_query(call)
+    entries = await call.door.weave.run(
+        lambda: call.door.registry.delete_collection(resource, namespace, query, how, options)
+    )
     call.trace.detail = ",".join(entry.name for entry in entries)
     if not dry:
         call.door.pacer.settle()
@@ -216,7 +227,9 @@ async def post(call: Call, subresource: str) -> web.Response:
     _note(call, options)
     call.trace.name = name
     pods = call.door.registry.table.named("pods")
-    result = call.door.registry.post(pods, name, target.namespace, subresource, body, options)
+    result = await call.door.weave.run(
+        lambda: call.door.registry.post(pods, name, target.namespace, subresource, body, options)
+    )
     call.trace.before = result.before.object if result.before is not None else None
     after = call.door.store.get("pods", target.namespace, name)
     call.trace.after = after.object if after is not None else None

@@ -3,17 +3,18 @@
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from aiohttp import web
 
-from itbench.kube.api import metrics, pods, public, rest, reviews, tokenrequest
+from itbench.kube.api import connections, metrics, pods, public, rest, reviews, tokenrequest
 from itbench.kube.api.answers import respond_error
 from itbench.kube.api.door import Call, Door, Plane
 from itbench.kube.api.escalation import EscalationGuard
 from itbench.kube.api.identity import authenticate, forbidden
 from itbench.kube.api.impersonation import Headless, impersonate, wanted
+from itbench.kube.api.outside import Weave
 from itbench.kube.api.paths import CONNECT, access_of, parse, verb_of
 from itbench.kube.api.tokens import Tokens
 from itbench.kube.api.watch import watch
@@ -111,6 +112,8 @@ class Router:
 
     async def _dispatch(self, call: Call) -> Answer:
         handler = self._handler(call)
+        if call.target.subresource in CONNECT and handler is not _refuse:
+            await connections.admit(call)
         if call.verb in _LONG or call.target.subresource in CONNECT or call.flag("follow"):
             self._audit(call, 200)
             call.trace.told = True
@@ -265,6 +268,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     tls: Identity | bool = True,
+    webhook_hosts: Iterable[str] = (),
 ) -> Server:
     """Serve a control plane on the running event loop; all access to the plane happens on it.
 
@@ -273,6 +277,7 @@ async def serve(
         pacer: passes world time for requests and translates times.
         door: kubelets and services of the world; without it logs, exec and metrics answer 503.
         port: 0 for a free one.
+        webhook_hosts: real hosts (`host` or `host:port`) that webhooks may live on; calls to others time out.
         tls: a certificate to use, True for a new one, False for plain http (kubectl then sends no credentials).
     """
     identity = self_signed(host) if isinstance(tls, bool) else tls
@@ -286,7 +291,9 @@ async def serve(
     tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()), uid_of)
     authorizer = Authorizer(client)
     shared = Door(plane, pacer, door, tokens, authorizer)
-    plane.registry.services.authorizer, plane.registry.services.nodes = authorizer, door
+    shared.weave = Weave(webhook_hosts, shared.clock.served)
+    services = plane.registry.services
+    services.authorizer, services.nodes, services.outside = authorizer, door, shared.weave
     steps = plane.registry.validating
     steps[:] = [*(step for step in steps if not isinstance(step, EscalationGuard)), EscalationGuard(authorizer)]
     runner = web.ServerRunner(

@@ -59,6 +59,17 @@ def _claims(call: Call, ref: Obj) -> Obj:
     return claims
 
 
+async def _admit(call: Call, account: Obj, spec: Obj) -> None:
+    """Ask policies and webhooks."""
+    options = bodies.write_options(call.query, call.user, call.agent)
+    call.trace.manager, call.trace.notes = options.manager, options.notes
+    meta = {key: account["metadata"][key] for key in ("name", "namespace", "uid")}
+    shown = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": meta, "spec": spec}
+    registry, target = call.door.registry, call.target
+    row = registry.table.named("serviceaccounts")
+    await call.door.weave.run(lambda: registry.admit(row, target.name, target.namespace, "token", shown, options))
+
+
 async def request_token(call: Call) -> web.Response:
     """POST to `serviceaccounts/NAME/token`."""
     body = bodies.read_object(await call.request.read(), call.content_type)
@@ -69,13 +80,15 @@ async def request_token(call: Call) -> web.Response:
     audiences = list(spec.get("audiences") or [call.door.tokens.issuer])
     ref = spec.get("boundObjectRef")
     claims = _claims(call, ref) if ref else None
+    wanted = {"audiences": audiences, "expirationSeconds": lifetime, "boundObjectRef": ref}
+    await _admit(call, account, wanted)
     token, _ = call.door.tokens.issue_service_account(account, lifetime, audiences, claims)
     names = {"name": target.name, "namespace": target.namespace, "uid": account["metadata"]["uid"]}
     answer = {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {**names, "creationTimestamp": clock.wire_now()},
-        "spec": {"audiences": audiences, "expirationSeconds": lifetime, "boundObjectRef": ref},
+        "spec": wanted,
         "status": {"token": token, "expirationTimestamp": clock.wire_now(lifetime)},
     }
     return reviews.plain(call, answer)
