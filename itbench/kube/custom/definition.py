@@ -9,6 +9,8 @@ from typing import Any
 
 from itbench.kube.client import Obj
 from itbench.kube.custom import jsonpath, structure
+from itbench.kube.custom.formats import is_known
+from itbench.kube.custom.schemas import walk
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.names import label1035_errors, subdomain_errors
@@ -364,3 +366,14 @@ DEFINITION = Behaviour(
     name_errors=subdomain_errors,
     generation=True,
 )
+
+
+def format_warnings(obj: Obj) -> list[str]:
+    """Warnings about formats that nobody checks."""
+    found: dict[str, None] = {}
+    for version in obj["spec"].get("versions") or ():
+        for _, part in walk((version.get("schema") or {}).get("openAPIV3Schema") or {}):
+            form = part.get("format")
+            if form and not is_known(form):
+                found[f'unrecognized format "{form}"'] = None
+    return list(found)

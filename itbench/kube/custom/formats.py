@@ -122,3 +122,12 @@ def matches(name: str, text: str) -> bool:
     """Whether a text has the format of that name (hyphens in names do not count, as in `date-time`)."""
     test = _TESTS.get(name) or _TESTS.get(name.replace("-", ""))
     return test is None or test(text)
+
+
+_UNCHECKED = frozenset({"password", "int32", "int64", "float", "double"})
+"""Formats that are known and accept everything (or are numbers')."""
+
+
+def is_known(name: str) -> bool:
+    """Whether the real server has heard of a format."""
+    return name in _UNCHECKED or name in _TESTS or name.replace("-", "") in _TESTS

@@ -7,6 +7,9 @@ from itbench.kube.custom.schemas import ROOT, Schema, child_of, is_embedded, kee
 from itbench.kube.decode import WrongType, clone, decode_part
 from itbench.kube.kinds.check import printed
 
+_WHOLE = 1e21
+"""Below this the real server prints whole numbers without fraction or exponent."""
+
 
 class Pruner:
     """One walk over one object.
@@ -72,6 +75,8 @@ class Pruner:
             if not isinstance(items, dict):
                 return clone(value)
             return [self.value(row, items, f"{path}[{index}]") for index, row in enumerate(value)]
+        if type(value) is float and value.is_integer() and abs(value) < _WHOLE:
+            return int(value)
         return value
 
 

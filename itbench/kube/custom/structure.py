@@ -7,7 +7,8 @@ from typing import Any
 
 import re2
 
-from itbench.kube.custom import rules, validation
+from itbench.kube.custom import validation
+from itbench.kube.custom.declared import check_rules
 from itbench.kube.custom.defaulting import fill
 from itbench.kube.custom.pruning import Pruner
 from itbench.kube.custom.schemas import Schema, is_embedded, is_int_or_string, keeps_unknown
@@ -33,7 +34,7 @@ def check(part: Schema, where: str) -> list[Cause]:
     """Causes against the schema of a version, whose place in the definition is `where`."""
     found = Check()
     _vocabulary(part, where, found)
-    found.causes += rules.check_declared(part, where)
+    found.causes += check_rules(part, where)
     if not found:
         _structural(part, where, "root", found)
     if not found:

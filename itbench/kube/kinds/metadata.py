@@ -47,6 +47,22 @@ def _check_owners(owners: list[Any], check: Check) -> None:
         )
 
 
+def _is_extension(resource: Resource) -> bool:
+    """Objects of the extension servers may have finalizers without a domain."""
+    return resource.model is not None or resource.group in ("apiextensions.k8s.io", "apiregistration.k8s.io")
+
+
+def finalizer_warnings(new: Obj, old: Obj) -> list[str]:
+    """Warnings about new finalizers of custom resources that have no domain."""
+    known = old.get("metadata", {}).get("finalizers") or ()
+    return [
+        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid accidental conflicts with other '
+        "finalizer writers"
+        for name in new["metadata"].get("finalizers") or ()
+        if "/" not in name and name not in _STANDARD_FINALIZERS and name not in known
+    ]
+
+
 def check_metadata(obj: Obj, resource: Resource, rules: Behaviour, check: Check) -> None:
     """Name, labels, annotations, owners, finalizers."""
     metadata = obj["metadata"]
@@ -66,7 +82,7 @@ def check_metadata(obj: Obj, resource: Resource, rules: Behaviour, check: Check)
     _check_owners(metadata.get("ownerReferences") or [], check)
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         check.all_invalid("metadata.finalizers", finalizer, qualified_errors(finalizer))
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS and not _is_extension(resource):
             text = "name is neither a standard finalizer name nor is it fully qualified"
             check.invalid(f"metadata.finalizers[{index}]", finalizer, text)
 
