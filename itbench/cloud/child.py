@@ -49,9 +49,12 @@ class Account:
 
     def http(self, request: dict[str, Any]) -> dict[str, Any]:
         """Perform one request; the answer of a request that AWS would refuse but moto does not comes from the shims."""
+        from itbench.cloud.order import by_identifier
         from itbench.cloud.shims import refusal
 
         self._moved.move_to(request["unix"])
+        if request["service"] == "ec2":
+            by_identifier()
         refused = refusal(request["service"], request["action"], request["params"], request["region"])
         if refused is not None:
             return {"status": 400, "refused": list(refused), "type": "", "body": b""}

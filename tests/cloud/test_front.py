@@ -41,6 +41,7 @@ ESTATE = {
                 {"ports": [20, 30], "sources": ["pl:halves", "10.0.0.0/8"]},
             ],
         },
+        *({"name": f"extra-{index}", "vpc": "main"} for index in range(4)),
     ],
     "volumes": [
         {"name": "data", "size": 100, "tags": {"team": "shop"}},
@@ -49,6 +50,7 @@ ESTATE = {
     "instances": [
         {"name": "web-1", "subnet": "a", "groups": ["web"], "volumes": ["data"]},
         {"name": "old", "subnet": "b", "groups": ["db"], "state": "stopped"},
+        {"name": "grouped", "subnet": "b", "groups": [f"extra-{index}" for index in range(4)]},
     ],
     "interfaces": [{"name": "endpoint", "subnet": "a", "groups": ["db"]}],
     "balancers": [{"name": "front", "subnets": ["a", "b"], "groups": ["web"], "scheme": "internet-facing"}],
@@ -88,6 +90,13 @@ def test_reachability_can_be_told_from_the_inventory(stand, names):
     assert open_groups == {names["web"], names["db"]}
     assert reaches(inventory, names["web"], names["endpoint"], "tcp", 5432)
     assert not reaches(inventory, "203.0.113.9", names["endpoint"], "tcp", 5432)
+
+
+def test_groups_come_in_the_order_of_their_identifiers(stand, names):
+    """moto keeps them in a set of objects, whose order is that of memory addresses and so differs from run to run."""
+    seen = [item["Groups"] for item in collect(stand.clients(STAGER), ("us-east-1",))["NetworkInterfaces"]]
+    many = next(groups for groups in seen if len(groups) == 4)
+    assert many == sorted(many, key=lambda group: group["GroupId"])
 
 
 def test_the_journal_makes_the_same_account_again(stand, names):
