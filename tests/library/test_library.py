@@ -180,5 +180,5 @@ def test_an_app_that_does_not_exist_is_named_with_the_file(pack):
 
 def test_a_diagnosis_of_an_incident_needs_a_root_cause_to_compare_with(pack):
     pack.write_text("".join(line for line in SCENARIO.splitlines(True) if not line.startswith("truth")))
-    with pytest.raises(DocumentError, match="truth.root_causes: no root cause"):
+    with pytest.raises(DocumentError, match=r"truth\.root_causes: no root cause"):
         Library((str(pack.parents[3]),), VOCABULARY).scenario("sre-900")
