@@ -5,13 +5,16 @@
     client.create("deployments.apps", {...}, "default")
     plane.run(12.0)                 # everything that is due up to world second 12, to quiescence
     plane.due()                     # when it wants to be run again
-    ControlPlane.load(plane.save())
+    ControlPlane.load(plane.save())         # through plain data
+    state = plane.snapshot()                # in memory, sharing all objects: see `itbench.kube.snapshots`
+    ControlPlane.fork(state); plane.restore(state)
 
 Called by `itbench.world`, by the API server and by tests. Deterministic: equal identifiers, requests and times give equal bytes.
 """
 
 from typing import Any
 
+from itbench.core import codec
 from itbench.core.ids import Ids
 from itbench.kube.audit import AuditRecord
 from itbench.kube.auditing import AuditedClient
@@ -24,6 +27,7 @@ from itbench.kube.controllers.table import controllers
 from itbench.kube.local import LocalClient
 from itbench.kube.registry import Registry
 from itbench.kube.scheduler.scheduler import Scheduler
+from itbench.kube.snapshots import PlaneSnapshot
 from itbench.kube.store import Store
 
 COMPONENTS = "system:"
@@ -56,6 +60,10 @@ class ControlPlane:
         self.ids, self.name, self.now, self.store, self.audit = ids, name, now, store, audit
         self.metrics = metrics
         self.registry = Registry(store=store, ids=ids, now=lambda: self.now)
+        self._hire()
+
+    def _hire(self) -> None:
+        """Controllers and scheduler that know nothing yet."""
         scheduler_client = LocalClient(self.registry, "kube-scheduler", "system:kube-scheduler")
         self._scheduler = Scheduler(scheduler_client, scheduler_client.post)
         client = LocalClient(self.registry, "kube-controller-manager", "system:kube-controller-manager")
@@ -131,6 +139,40 @@ class ControlPlane:
         plane = cls.__new__(cls)
         audit = [AuditRecord.from_data(record) for record in data["audit"]]
         plane._setup(Ids.load(data["ids"]), data["name"], data["now"], Store.load(data["store"]), audit)
-        plane._manager.restore(data["manager"])
-        plane._scheduler.restore(data["scheduler"])
+        plane._resume(data["manager"], data["scheduler"])
         return plane
+
+    def snapshot(self) -> PlaneSnapshot:
+        """The state now. Objects are shared, so it costs their number, not their size."""
+        rest = {"ids": self.ids.save(), "manager": self._manager.save(), "scheduler": self._scheduler.save()}
+        return PlaneSnapshot(self.name, self.now, self.store.snapshot(), tuple(self.audit), codec.dumps(rest))
+
+    @classmethod
+    def fork(cls, snapshot: PlaneSnapshot) -> "ControlPlane":
+        """A new plane in the state of a snapshot, to the last revision; neither notices what happens to the other.
+
+        Equal requests to both give equal bytes. Where pod metrics come from (`metrics`) is the caller's to set.
+        """
+        plane = cls.__new__(cls)
+        rest, store = codec.loads(snapshot.rest), Store()
+        store.restore(snapshot.store)
+        plane._setup(Ids.load(rest["ids"]), snapshot.name, snapshot.now, store, list(snapshot.audit))
+        plane._resume(rest["manager"], rest["scheduler"])
+        return plane
+
+    def restore(self, snapshot: PlaneSnapshot) -> None:
+        """Go back to a state of this plane; clients and a server of it go on.
+
+        The revision goes on rising and watches are told to list again (410), as when a cluster gets its backup back. The audit
+        log goes back, too.
+        """
+        rest = codec.loads(snapshot.rest)
+        self.store.reinstate(snapshot.store)
+        self.ids = self.registry.ids = Ids.load(rest["ids"])
+        self.now, self.audit[:] = snapshot.now, snapshot.audit
+        self._hire()
+        self._resume({**rest["manager"], "position": self.store.revision}, rest["scheduler"])
+
+    def _resume(self, manager: dict[str, Any], scheduler: dict[str, Any]) -> None:
+        self._manager.restore(manager)
+        self._scheduler.restore(scheduler)

@@ -9,7 +9,8 @@ Every write takes the next revision, so the log is addressed by revision. Copyin
     store.list("pods", "default")             # entries sorted by namespace and name
     store.remove("pods", "default", "web-0")
     store.since(17, {"pods"})                 # list of Record after revision 17; raises Expired when the log is shorter
-    snap = store.snapshot(); store.restore(snap)
+    snap = store.snapshot(); store.restore(snap)      # as if nothing had happened; nobody may be following
+    store.reinstate(snap)                             # the same under a new revision; followers list again
     Store.load(store.save())                  # plain data
 """
 
@@ -232,6 +233,15 @@ class Store:
         self.revision = snapshot.revision
         self._buckets = {name: bucket.copy() for name, bucket in snapshot.buckets.items()}
         self._log = list(snapshot.log)
+
+    def reinstate(self, snapshot: Snapshot) -> None:
+        """Put an old state in force under a new revision, as a backup that is restored into a cluster in use.
+
+        Revisions go on rising; whoever follows the log or a list in chunks is told that his position has expired.
+        """
+        revision = max(self.revision, snapshot.revision) + 1
+        self.restore(snapshot)
+        self.revision, self._log = revision, []
 
     def save(self) -> dict[str, Any]:
         """Plain data. The log is not kept: watchers list again after a load."""
