@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 from itbench.core.documents.result import Snapshot, Write
 from itbench.core.documents.vocabulary import canonical_entity, canonical_kind
 from itbench.engines.cel import over_objects
 from itbench.evaluate.registry import Case, Finding, Spec, check
 from itbench.evaluate.weaker import weaker
+from itbench.kube.snapshots import compare
+
+Obj = dict[str, Any]
 
 PROTECTED = (
     "service",
@@ -111,8 +114,8 @@ def _allowed(case: Case, spec: CollateralSpec) -> tuple[str, ...]:
     return tuple(pattern if "*" in pattern else canonical_entity(pattern) for pattern in named)
 
 
-def _objects(snapshot: Snapshot | None) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+def _objects(snapshot: Snapshot | None) -> dict[str, Obj]:
+    found: dict[str, Obj] = {}
     for resource, items in (snapshot.objects if snapshot else {}).items():
         kind = canonical_kind(resource.split(".", 1)[0])
         for item in items:
@@ -140,8 +143,19 @@ def grade_collateral(spec: CollateralSpec, case: Case) -> Finding:
     bad = list(_offences(outside, spec, strict, before, after))
     wanted = "no change outside " + (", ".join(allowed) or "nothing")
     counted = f"; {len(outside)} other objects changed" if outside else ""
-    details = {"outside": outside}
+    details = {"outside": outside, "changes": _changes(outside, before, after)}
     return Finding(not bad, wanted, ("; ".join(bad) if bad else "none harmful") + counted, "writes", details=details)
+
+
+def _changes(names: list[str], before: dict[str, Obj], after: dict[str, Obj]) -> dict[str, list[str]]:
+    """What became of entities between the two snapshots: the paths that differ, or that the entity came or went."""
+    old, new = ({"": [_named(name, held[name]) for name in names if name in held]} for held in (before, after))
+    rows = compare(old, new)
+    return {row.name: [str(path) for path in row.paths] or [row.kind] for row in rows}
+
+
+def _named(name: str, obj: Obj) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": "", "name": name}}
 
 
 def _changed(write: Write) -> bool:
@@ -158,8 +172,8 @@ def _offences(
     outside: list[str],
     spec: CollateralSpec,
     strict: bool,
-    before: dict[str, dict[str, object]],
-    after: dict[str, dict[str, object]],
+    before: dict[str, Obj],
+    after: dict[str, Obj],
 ) -> Iterator[str]:
     for name in outside:
         kind = name.split("/", 1)[0]

@@ -138,6 +138,8 @@ def test_an_object_that_ended_weaker_fails_collateral():
     }
     graded = grade(scenario(), evidence(writes=[write("deployments.apps", "b")], snapshots=snapshots))
     assert failed(graded) == ["collateral"]
+    (found,) = [check for check in graded["checks"] if check.name == "collateral"]
+    assert found.details["changes"] == {"deployment/shop/b": ["spec.replicas"]}
 
 
 def test_state_is_judged_over_the_settled_objects():
