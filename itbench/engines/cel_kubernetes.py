@@ -37,8 +37,17 @@ _RUN_TIME = (
     (re.compile(r"^OUT_OF_RANGE: integer overflow$"), "integer overflow"),
     (re.compile(r"^UNKNOWN: No matching overloads found.*$", re.S), "no such overload"),
     (re.compile(r"^INVALID_ARGUMENT: invalid regular expression: (.*)$"), r"error parsing regexp: \1"),
+    (re.compile(r"^.*cannot convert string to int$"), "type conversion error from 'string' to 'int'"),
+    (
+        re.compile(r"^.*String to (Timestamp|Duration) conversion failed$"),
+        r"type conversion error from 'string' to 'google.protobuf.\1'",
+    ),
     (re.compile(r"^[A-Z_]+: "), ""),
 )
+_SELECTED = "Applying SELECT to non-message type"
+_INDEXED = "Invalid container type"
+_PATHS = re.compile(r"(?<![\w.'\"])([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*(?!\w*\())+)")
+_INDEX = re.compile(r"\[\s*('[^']*'|\"[^\"]*\"|-?\d+)\s*\]")
 
 
 class Unanswered(Exception):
@@ -103,7 +112,31 @@ class Environment:
                     why = made.get("fault") or made.get("error")
                     return {"fault": f'composited variable "{name}" fails to evaluate: {why}'}
                 data[f"variables.{name}"] = made["value"]
-        return _outcome(program) | _run(program, data)
+        found = _run(program, data)
+        if "fault" in found:
+            found["fault"] = _absent(found["fault"], expression, data)
+        return _outcome(program) | found
+
+
+def _absent(fault: str, expression: str, data: Data) -> str:
+    """cel-go says of fields and indexes of what has none that there is no such key: find out which it was."""
+    if _INDEXED in fault:
+        index = _INDEX.search(expression)
+        return f"no such key: {index.group(1).strip(chr(39) + chr(34))}" if index else fault
+    if _SELECTED not in fault:
+        return fault
+    unknown = ""
+    for root, tail in _PATHS.findall(expression):
+        steps = tail[1:].split(".")
+        if root not in data:
+            unknown = unknown or steps[-1]
+            continue
+        value = data[root]
+        for step in steps:
+            if not isinstance(value, dict):
+                return f"no such key: {step}"
+            value = value.get(step)
+    return f"no such key: {unknown}" if unknown else "no such key"
 
 
 def _references(expression: str) -> list[str]:

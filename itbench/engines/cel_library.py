@@ -76,7 +76,11 @@ def _whole(value: Any) -> int:
 def _address(text: str) -> dict[str, Any]:
     if "%" in text:
         raise ValueError(f'IP Address "{text}" parse error during conversion from string: IP address with zone value')
-    return {"$": "ip", "value": str(ipaddress.ip_address(text))}
+    try:
+        return {"$": "ip", "value": str(ipaddress.ip_address(text))}
+    except ValueError:
+        why = f'ParseAddr("{text}"): unable to parse IP'
+        raise ValueError(f'IP Address "{text}" parse error during conversion from string: {why}') from None
 
 
 def _of_address(name: str) -> Callable[[Any], bool]:

@@ -19,6 +19,7 @@ from itbench.core.ids import Ids
 from itbench.kube.audit import AuditRecord
 from itbench.kube.auditing import AuditedClient
 from itbench.kube.client import Obj
+from itbench.kube.controllers import certificates
 from itbench.kube.controllers.base import MetricsSource
 from itbench.kube.controllers.bootstrap import objects
 from itbench.kube.controllers.cache import Cache
@@ -67,7 +68,8 @@ class ControlPlane:
         scheduler_client = LocalClient(self.registry, "kube-scheduler", "system:kube-scheduler")
         self._scheduler = Scheduler(scheduler_client, scheduler_client.post)
         client = LocalClient(self.registry, "kube-controller-manager", "system:kube-controller-manager")
-        rows = [*controllers(self._pod_metrics), self._scheduler.controller()]
+        signing = certificates.controller(lambda: self.registry.services.sign)
+        rows = [*controllers(self._pod_metrics), signing, self._scheduler.controller()]
         self._manager = Manager(
             client, rows, lambda: self.store.revision, cache=Cache(), listeners=[self._scheduler.nodes.apply]
         )

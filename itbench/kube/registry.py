@@ -530,6 +530,7 @@ class Registry:
             uid=options.uid,
             extra=options.extra,
             asked=options.asked,
+            stamp=self._stamp(),
             services=self.services,
             notes=options.notes,
         )

@@ -112,6 +112,14 @@ def internal(message: str) -> ApiError:
     return failure(500, "InternalError", f"Internal error occurred: {message}", Problem(), [Cause("", "", message)])
 
 
+_BY_POLICY = ("admission webhook", "failed calling webhook", "ValidatingAdmissionPolicy", "resulted in error")
+
+
+def by_policy(error: ApiError) -> bool:
+    """Whether a webhook or an admission policy refused, which components bear with and try again."""
+    return any(mark in str(error) for mark in _BY_POLICY)
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     """415."""
     text = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"

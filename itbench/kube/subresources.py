@@ -74,6 +74,8 @@ def limit(resource: Resource, obj: Obj, before: Obj, subresource: str) -> Obj:
         out = {**before, "metadata": {**before["metadata"]}}
         out["spec"] = obj.get("spec", {})
         return out
+    if resource.storage == "certificatesigningrequests.certificates.k8s.io":
+        return _of_request(obj, before, subresource)
     if subresource == "ephemeralcontainers":
         spec = {**before["spec"], "ephemeralContainers": obj.get("spec", {}).get("ephemeralContainers", [])}
         return {**before, "metadata": {**before["metadata"]}, "spec": spec}
@@ -105,6 +107,15 @@ def _status_metadata(resource: Resource, new: Obj, old: Obj) -> Obj:
     elif "managedFields" in old:
         kept["managedFields"] = old["managedFields"]
     return kept
+
+
+def _of_request(obj: Obj, before: Obj, subresource: str) -> Obj:
+    """A certificate request: its spec never changes; `approval` writes conditions, which get their times."""
+    out = {**obj, "spec": before["spec"], "status": before.get("status", {})}
+    if subresource != "approval":
+        return out
+    rows = (obj.get("status") or {}).get("conditions") or []
+    return {**before, "metadata": {**before["metadata"]}, "status": {**before.get("status", {}), "conditions": rows}}
 
 
 def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:

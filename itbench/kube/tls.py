@@ -20,7 +20,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 NAMES = (
     "localhost",
@@ -29,6 +29,8 @@ NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
+_BACKDATED = timedelta(minutes=5)
+_PURPOSES = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,12 @@ class Identity:
     certificate: bytes
     key: bytes
 
-    def context(self) -> ssl.SSLContext:
-        """A server-side TLS context (HTTP/1.1 only)."""
+    def context(self, *, clients: bool = False) -> ssl.SSLContext:
+        """A server-side TLS context (HTTP/1.1 only).
+
+        Args:
+            clients: ask clients for a certificate of this authority; they need not have one.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "server.pem"
@@ -47,7 +53,37 @@ class Identity:
             path.write_bytes(self.certificate + self.key)
             context.load_cert_chain(path)
         context.set_alpn_protocols(["http/1.1"])
+        if clients:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(cadata=self.certificate.decode())
         return context
+
+    def sign(self, request: x509.CertificateSigningRequest, usages: list[str], lifetime_s: int) -> bytes:
+        """The PEM of a certificate for a request, valid in wall time from five minutes ago."""
+        authority = x509.load_pem_x509_certificate(self.certificate)
+        key = serialization.load_pem_private_key(self.key, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        start = datetime.now(UTC) - _BACKDATED
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(authority.subject)
+            .public_key(request.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(start)
+            .not_valid_after(datetime.now(UTC) + timedelta(seconds=lifetime_s))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        )
+        builder = builder.add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
+        )
+        for extension in request.extensions:
+            if isinstance(extension.value, x509.SubjectAlternativeName):
+                builder = builder.add_extension(extension.value, critical=False)
+        purposes = [_PURPOSES[usage] for usage in usages if usage in _PURPOSES]
+        if purposes:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
 def self_signed(host: str = "127.0.0.1", *, now: datetime | None = None) -> Identity:
@@ -79,21 +115,53 @@ def self_signed(host: str = "127.0.0.1", *, now: datetime | None = None) -> Iden
     return Identity(certificate.public_bytes(pem), private)
 
 
-def kubeconfig(url: str, *, authority: bytes, user: str, token: str, cluster: str = "main", namespace: str = "") -> str:
-    """A kubeconfig (YAML) for one user of one cluster."""
+def client_pair(
+    authority: Identity, user: str, groups: tuple[str, ...] = (), lifetime_s: int = 365 * 86400
+) -> Identity:
+    """A client certificate of an authority (CN is the user, each O a group) with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    subject = x509.Name([*names, x509.NameAttribute(NameOID.COMMON_NAME, user)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    pem = authority.sign(request, ["client auth"], lifetime_s)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Identity(pem, private)
+
+
+def kubeconfig(
+    url: str,
+    *,
+    authority: bytes,
+    user: str,
+    token: str = "",
+    client: Identity | None = None,
+    cluster: str = "main",
+    namespace: str = "",
+) -> str:
+    """A kubeconfig (YAML) for one user of one cluster, with a token or a client certificate."""
     server: dict[str, Any] = {"server": url}
     if authority:
         server["certificate-authority-data"] = base64.b64encode(authority).decode()
+    credentials = {"token": token} if client is None else _certified(client)
     context = {"cluster": cluster, "user": user} | ({"namespace": namespace} if namespace else {})
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": cluster, "cluster": server}],
-        "users": [{"name": user, "user": {"token": token}}],
+        "users": [{"name": user, "user": credentials}],
         "contexts": [{"name": cluster, "context": context}],
         "current-context": cluster,
     }
     return yaml.safe_dump(config, sort_keys=False)
+
+
+def _certified(client: Identity) -> dict[str, str]:
+    return {
+        "client-certificate-data": base64.b64encode(client.certificate).decode(),
+        "client-key-data": base64.b64encode(client.key).decode(),
+    }
 
 
 def _b64(data: bytes) -> str:

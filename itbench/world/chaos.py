@@ -13,6 +13,7 @@ from itbench.core.ids import digest
 from itbench.kube.client import ApiError, Change, Obj
 from itbench.kube.quantity import parse_quantity
 from itbench.kube.selectors import matches
+from itbench.kube.status import by_policy
 from itbench.world import plain
 from itbench.world.cluster import Cluster
 from itbench.world.kubelet.state import PodState
@@ -113,7 +114,7 @@ class Chaos:
         try:
             self.cluster.client.delete("pods", pod.name, pod.namespace, grace_s=grace_s, uid=pod.uid)
         except ApiError as error:
-            if error.code not in (404, 409):
+            if error.code not in (404, 409) and not by_policy(error):
                 raise
 
     def _recover(self, experiment: Experiment, now: float) -> None:
@@ -173,7 +174,7 @@ class Chaos:
                 experiment.resource, experiment.name, experiment.namespace, {"status": status}, subresource="status"
             )
         except ApiError as error:
-            if error.code != 404:
+            if error.code != 404 and not by_policy(error):
                 raise
 
     # ---- checkpoints

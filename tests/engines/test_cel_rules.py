@@ -68,6 +68,9 @@ def test_the_functions_of_kubernetes_are_there(expression: str, value: Any) -> N
         ("object.list[7] == 1", "index out of bounds: 7"),
         ("1 / 0 == 1", "division by zero"),
         ("object.spec < 3", "no such overload"),
+        ("object.list.name == 1", "no such key: name"),
+        ("object.spec.replicas[0] == 1", "no such key: 0"),
+        ("int('x') == 1", "type conversion error from 'string' to 'int'"),
         ("variables.x == 1", 'composited variable "x" fails to evaluate: no such key: nope'),
     ],
 )

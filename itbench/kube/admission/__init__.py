@@ -6,6 +6,7 @@ real server. What they need beyond the write (who may do what, how webhooks are 
 
 from itbench.kube.admission.accounts import service_account
 from itbench.kube.admission.addresses import cluster_ips
+from itbench.kube.admission.certificaterequests import certificate_rules, request_owner
 from itbench.kube.admission.lifecycle import namespace_lifecycle, protect_storage
 from itbench.kube.admission.limits import limit_bounds, limit_defaults
 from itbench.kube.admission.policies import validating_policies
@@ -25,12 +26,20 @@ _DEFAULTING: tuple[Plugin, ...] = (
     default_tolerations,
     default_storage_class,
     protect_storage,
+    request_owner,
 )
 MUTATING: tuple[Plugin, ...] = (*_DEFAULTING, mutating_webhooks(_DEFAULTING))
 ALLOCATING: tuple[Plugin, ...] = (cluster_ips,)
 """Run after validation: they take addresses out of ranges."""
 CONNECTING: tuple[Plugin, ...] = (mutating_webhooks_at_the_end, validating_policies, validating_webhooks)
 """All that looks at connections and at what is posted to subresources."""
-VALIDATING: tuple[Plugin, ...] = (namespace_lifecycle, limit_bounds, pod_security, *CONNECTING, resource_quota)
+VALIDATING: tuple[Plugin, ...] = (
+    namespace_lifecycle,
+    limit_bounds,
+    certificate_rules,
+    pod_security,
+    *CONNECTING,
+    resource_quota,
+)
 
 __all__ = ["ALLOCATING", "CONNECTING", "MUTATING", "VALIDATING", "Operation", "Plugin", "Services", "Write"]

@@ -3,8 +3,11 @@
 The API server and the world fill it in (`itbench.kube.api.serve`); a registry alone has neither.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
+
+from cryptography.x509 import CertificateSigningRequest
 
 from itbench.kube.door import Request, Response
 from itbench.kube.rbac import Access, User
@@ -50,8 +53,10 @@ class Services:
         authorizer: who may do what.
         nodes: Services and pods of the world.
         outside: real hosts that webhooks may live on; None for none.
+        sign: the cluster's authority: (request, usages, seconds) -> PEM; None while nobody serves the registry.
     """
 
     authorizer: Decides | None = None
     nodes: Reaches | None = None
     outside: Calls | None = None
+    sign: Callable[[CertificateSigningRequest, list[str], int], bytes] | None = None

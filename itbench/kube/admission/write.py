@@ -22,6 +22,8 @@ class Write:
         old: the state before, None on create.
         uid: the user's uid; `extra`: what else is known of him.
         asked: options that the request named (`fieldManager`, ...).
+        parent: name of the object whose subresource this is, where the object has none itself.
+        stamp: now, as objects carry it.
         services: what plugins may ask.
         notes: what the audit log is to say of the request.
     """
@@ -43,6 +45,7 @@ class Write:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
     asked: dict[str, Any] = field(default_factory=dict)
     parent: str = ""
+    stamp: str = ""
     services: Services = field(default_factory=Services)
     notes: list[str] = field(default_factory=list)
 

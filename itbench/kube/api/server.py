@@ -25,7 +25,7 @@ from itbench.kube.local import LocalClient
 from itbench.kube.rbac import MASTERS, Authorizer, User
 from itbench.kube.resources import Resource
 from itbench.kube.status import Problem, failure
-from itbench.kube.tls import Identity, Signer, kubeconfig, self_signed
+from itbench.kube.tls import Identity, Signer, client_pair, kubeconfig, self_signed
 
 Answer = web.StreamResponse
 Handler = Callable[[Call], "Answer | Awaitable[Answer]"]
@@ -214,8 +214,9 @@ class Server:
         certificate: PEM of the authority that clients must trust; empty without TLS.
     """
 
-    def __init__(self, door: Door, runner: web.ServerRunner, url: str, certificate: bytes) -> None:
-        self.door, self._runner, self.url, self.certificate = door, runner, url, certificate
+    def __init__(self, door: Door, runner: web.ServerRunner, url: str, identity: Identity, *, secure: bool) -> None:
+        self.door, self._runner, self.url, self._identity = door, runner, url, identity
+        self.certificate = identity.certificate if secure else b""
 
     def token(self, user: str, groups: tuple[str, ...] = ()) -> str:
         """A new bearer token for a user; `system:authenticated` is added to the groups."""
@@ -238,6 +239,14 @@ class Server:
         token, cluster = self.token(user, groups), self.door.plane.name
         return kubeconfig(
             self.url, authority=self.certificate, user=user, token=token, cluster=cluster, namespace=namespace
+        )
+
+    def certified_kubeconfig(self, user: str, groups: tuple[str, ...] = (), *, namespace: str = "") -> str:
+        """A kubeconfig (YAML) whose user shows a client certificate instead of a token (TLS only)."""
+        pair = client_pair(self._identity, user, groups)
+        name = self.door.plane.name
+        return kubeconfig(
+            self.url, authority=self.certificate, user=user, client=pair, cluster=name, namespace=namespace
         )
 
     def service_account_token(self, namespace: str, name: str, lifetime_s: int = 3607) -> str:
@@ -294,15 +303,16 @@ async def serve(
     shared.weave = Weave(webhook_hosts, shared.clock.served)
     services = plane.registry.services
     services.authorizer, services.nodes, services.outside = authorizer, door, shared.weave
+    services.sign = identity.sign
     steps = plane.registry.validating
     steps[:] = [*(step for step in steps if not isinstance(step, EscalationGuard)), EscalationGuard(authorizer)]
     runner = web.ServerRunner(
         web.Server(Router(shared), handler_cancellation=True, access_log=None), shutdown_timeout=1.0
     )
     await runner.setup()
-    context: ssl.SSLContext | None = identity.context() if secure else None
+    context: ssl.SSLContext | None = identity.context(clients=True) if secure else None
     site = web.TCPSite(runner, host, port, ssl_context=context, backlog=512)
     await site.start()
     bound = runner.addresses[0][1]
     url = f"{'https' if secure else 'http'}://{host}:{bound}"
-    return Server(shared, runner, url, identity.certificate if secure else b"")
+    return Server(shared, runner, url, identity, secure=secure)

@@ -4,6 +4,7 @@ from itbench.kube.custom import definition
 from itbench.kube.kinds import (
     admission,
     aggregation,
+    certificates,
     config,
     jobs,
     pods,
@@ -57,6 +58,7 @@ _TABLE: dict[str, Behaviour] = {
     "validatingadmissionpolicies.admissionregistration.k8s.io": policies.POLICY,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": policies.BINDING,
     "apiservices.apiregistration.k8s.io": aggregation.APISERVICE,
+    "certificatesigningrequests.certificates.k8s.io": certificates.SIGNING_REQUEST,
     "customresourcedefinitions.apiextensions.k8s.io": definition.DEFINITION,
     "flowschemas.flowcontrol.apiserver.k8s.io": _GENERATION,
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _GENERATION,

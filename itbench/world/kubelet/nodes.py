@@ -5,6 +5,7 @@ from typing import Any
 from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
 from itbench.kube.client import ApiError, Client, Obj
+from itbench.kube.status import by_policy
 
 CORES = 8
 MEMORY_KI = 32 * 1024 * 1024
@@ -76,7 +77,7 @@ class Nodes:
             try:
                 self.client.patch("leases.coordination.k8s.io", name, "kube-node-lease", {"spec": _lease(name, now)})
             except ApiError as error:
-                if error.code != 404:
+                if error.code != 404 and not by_policy(error):
                     raise
         return True
 
