@@ -99,3 +99,19 @@ def test_a_web_server_serves_the_files_of_its_folder(empty: World) -> None:
     inside = empty.door().cluster.inside(state, state.containers["c"])
     assert inside.remove("/usr/local/apache2/htdocs/index.html")
     assert ask(empty, "web", 80, "/index.html")[0] == 404
+
+
+def test_a_file_that_is_moved_away_and_back_makes_a_pod_unready_and_ready(empty: World) -> None:
+    probe = {"httpGet": {"path": "/index.html", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+    client = start(empty, "web", image="registry.k8s.io/e2e-test-images/httpd:2.4.38-4", readinessProbe=probe)
+    cluster = empty.door().cluster
+    state = cluster.state("default", "web")
+    assert state is not None
+
+    def ready_after(line: str) -> bool:
+        assert cluster._shell(cluster.inside(state, state.containers["c"]), line)[1] == 0
+        empty.advance(empty.now + 5.0)
+        return bool(client.get("pods", "web", "default")["status"]["containerStatuses"][0]["ready"])
+
+    assert not ready_after("mv -v /usr/local/apache2/htdocs/index.html /tmp/")
+    assert ready_after("mv -v /tmp/index.html /usr/local/apache2/htdocs/")

@@ -129,3 +129,12 @@ FILTERS: tuple[Filter, ...] = (_unschedulable, _name, _taints, _affinity, _ports
 def fit(pod: PodFacts, info: NodeInfo) -> Refusal | None:
     """Only the resources (what a kubelet checks too)."""
     return _resources(pod, info)
+
+
+def admit(pod: PodFacts, info: NodeInfo) -> Refusal | None:
+    """What a kubelet asks of a pod that was bound to its node: affinity, ports, resources."""
+    for check in (_affinity, _ports, _resources):
+        found = check(pod, info)
+        if found is not None:
+            return found
+    return None

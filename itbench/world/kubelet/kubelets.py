@@ -7,12 +7,14 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
+from itbench.core.clock import rfc3339
 from itbench.core.errors import ItbenchError
 from itbench.kube.client import ApiError, Change, Client, Obj
 from itbench.kube.events import Recorder
+from itbench.kube.status import by_policy
 from itbench.world import plain
 from itbench.world.images import Registry
-from itbench.world.kubelet import probes, volumes
+from itbench.world.kubelet import admission, probes, volumes
 from itbench.world.kubelet.containers import Care, jitter, restarts
 from itbench.world.kubelet.nodes import Nodes
 from itbench.world.kubelet.state import ContainerState, PodState
@@ -28,6 +30,8 @@ LISTS = {
     "ephemeral": "ephemeralContainers",
 }
 """Where in a pod's spec a kind of container is declared."""
+RETRY_S = 10.0
+"""After which a kubelet tries a write again that a webhook or policy refused."""
 REFRESH_S = 60.0
 """How long a mounted ConfigMap's files lag behind the object (sync period and cache)."""
 
@@ -110,12 +114,30 @@ class Kubelets:
             return
         if known is None:
             if node and self.nodes.owns(node) and obj.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-                self.pods[uid] = _accept(obj, node, now)
+                self.pods[uid] = self._accept(obj, node, now, bound=change.type == "MODIFIED")
             return
         stopping = obj["metadata"].get("deletionTimestamp") and known.stage not in ("stopping", "ended")
         if stopping or (change.previous or {}).get("spec") != obj["spec"]:
             known.until = min(known.until, now)
             self._dirty.add(uid)
+
+    def _accept(self, obj: Obj, node: str, now: float, *, bound: bool) -> PodState:
+        pod = _begin(obj, node, now)
+        host = self.objects.get("nodes", "", node)
+        if host is not None and not bound:
+            others = [self._object(other) for other in self.pods.values() if other.node == node]
+            pod.refused = admission.refusal(obj, host, [other for other in others if other is not None])
+        if pod.refused[0]:
+            pod.until = now + admission.REFUSED_AFTER_S
+        return pod
+
+    def _refuse(self, pod: PodState, obj: Obj, now: float) -> None:
+        """Say that the node does not take the pod, and forget it."""
+        self.event(pod, obj, "Warning", *pod.refused, None)
+        status = admission.refused_status(obj, *pod.refused, rfc3339(now))
+        self._put_status(pod, obj, status)
+        pod.stage, pod.until = "ended", inf
+        self.pods.pop(pod.uid, None)
 
     def _source_changed(self, change: Change, now: float) -> None:
         namespace, name = change.object["metadata"].get("namespace", ""), change.object["metadata"]["name"]
@@ -190,6 +212,9 @@ class Kubelets:
     # ---- one pod
 
     def _step(self, pod: PodState, obj: Obj, now: float) -> None:
+        if pod.refused[0] and not obj["metadata"].get("deletionTimestamp"):
+            self._refuse(pod, obj, now)
+            return
         if obj["metadata"].get("deletionTimestamp") and pod.stage not in ("stopping", "ended"):
             self._stop(pod, obj, now)
         if pod.stage == "volumes":
@@ -282,17 +307,26 @@ class Kubelets:
         try:
             self.client.delete("pods", pod.name, pod.namespace, grace_s=0, uid=pod.uid)
         except ApiError as error:
+            if by_policy(error):
+                pod.stage, pod.stop_at, pod.until = "stopping", now + RETRY_S, now + RETRY_S
+                self.gone.remove(pod)
+                return
             if error.code not in (404, 409):
                 raise ItbenchError(f"kubelet cannot remove pod {pod.namespace}/{pod.name}", seen=str(error)) from error
         self.pods.pop(pod.uid, None)
 
     def _write(self, pod: PodState, obj: Obj, now: float) -> None:
         status = pod_status(pod, obj, self.nodes.address(pod.node), now)
-        if status == pod.written:
-            return
+        if status != pod.written:
+            self._put_status(pod, obj, status)
+
+    def _put_status(self, pod: PodState, obj: Obj, status: Obj) -> None:
         try:
             self.client.update("pods", {**obj, "status": status, "metadata": _unversioned(obj)}, subresource="status")
         except ApiError as error:
+            if by_policy(error):
+                pod.until = min(pod.until, now + RETRY_S)
+                return
             if error.code != 404:
                 raise ItbenchError(f"kubelet cannot write pod {pod.namespace}/{pod.name}", seen=str(error)) from error
         pod.written = status
@@ -352,7 +386,7 @@ def specs_of(obj: Obj) -> dict[str, Obj]:
     return {item["name"]: item for item in rows}
 
 
-def _accept(obj: Obj, node: str, now: float) -> PodState:
+def _begin(obj: Obj, node: str, now: float) -> PodState:
     meta, spec = obj["metadata"], obj["spec"]
     pod = PodState(meta["uid"], meta.get("namespace", ""), meta["name"], node, accepted_at=now, until=now)
     for item in spec.get("initContainers") or ():

@@ -108,6 +108,8 @@ class PodState:
     """While a pod-failure condition lasts, its processes do not run."""
     stop_at: float = inf
     phase: str = "Pending"
+    refused: tuple[str, str] = ("", "")
+    """Why the node does not take it: reason and message."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -114,7 +114,7 @@ def env(call: Command) -> "int | Steps":
 
 def copy(call: Command) -> int:
     """cp / mv FILE TARGET"""
-    _, rest = options_of(call.argv[1:])
+    options, rest = options_of(call.argv[1:])
     if len(rest) < 2:
         return call.fail("missing file operand")
     target = call.shell.path(rest[-1])
@@ -129,9 +129,21 @@ def copy(call: Command) -> int:
         error = call.machine.write(path, text)
         if error:
             code = call.fail(f"can't create '{path}': {error}")
-        elif call.name.endswith("mv"):
-            call.machine.remove(call.shell.path(source))
+            continue
+        if "v" in options:
+            call.io.out(f"'{source}' -> '{path}'\n")
+        if call.name.endswith("mv"):
+            _take_away(call, call.shell.path(source))
     return code
+
+
+def _take_away(call: Command, path: str) -> bool:
+    """Remove a file; its folder stays, also when it is empty then."""
+    folder = path.rsplit("/", 1)[0]
+    gone = call.machine.remove(path)
+    if gone and folder and call.machine.entries(folder) is None:
+        call.machine.write(f"{folder}/.keep", "")
+    return gone
 
 
 def rm(call: Command) -> int:
@@ -143,7 +155,8 @@ def rm(call: Command) -> int:
         inner = call.machine.entries(full) if "r" in options or "R" in options else None
         for name in inner or ():
             rm(Command(call.shell, ["rm", "-rf", f"{full}/{name.rstrip('/')}"], call.io))
-        if not call.machine.remove(full) and "f" not in options and inner is None:
+        gone = call.machine.remove(full) if inner is not None or "r" in options else _take_away(call, full)
+        if not gone and "f" not in options and inner is None:
             code = call.fail(f"can't remove '{path}': No such file or directory")
     return code
 
