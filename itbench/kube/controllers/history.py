@@ -26,8 +26,10 @@ def revisions_of(context: Context, owner: Obj, label: str) -> Objs:
 
 
 def data_of(owner: Obj) -> Obj:
-    """What a revision keeps: a strategic patch that replaces the template."""
-    return {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+    """What a revision keeps: a strategic patch that replaces the template; keys sorted, as clients compare its bytes."""
+    patch = {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+    ordered: Obj = orjson.loads(orjson.dumps(patch, option=orjson.OPT_SORT_KEYS))
+    return ordered
 
 
 def template_hash(owner: Obj) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 from fake_kubelet import FakeKubelets, Obj, cluster
 
 
@@ -183,3 +184,11 @@ def test_a_failed_daemon_pod_is_buried_and_replaced() -> None:
     texts = [e["message"] for e in k.client.list("events", "default") if e["reason"] == "FailedDaemonPod"]
     assert texts == [f"Found failed daemon pod default/{name} on node n1, will try to kill it"]
     assert [p["status"]["phase"] for p in k.client.list("pods", "default")] == ["Running"]
+
+
+def test_the_bytes_of_a_revision_are_sorted() -> None:
+    k = cluster()
+    k.client.create("statefulsets.apps", stateful(replicas=1))
+    k.settle()
+    (revision,) = k.client.list("controllerrevisions.apps", "default")
+    assert orjson.dumps(revision["data"]) == orjson.dumps(revision["data"], option=orjson.OPT_SORT_KEYS)
