@@ -55,8 +55,12 @@ def _row(resource: Resource) -> Obj:
     return row
 
 
-def aggregated(table: ResourceTable, *, core: bool, version: str) -> Obj:
-    """`GET /api` (core) or `/apis` as an APIGroupDiscoveryList of the version asked for."""
+def aggregated(table: ResourceTable, *, core: bool, version: str, stale: dict[str, list[str]] | None = None) -> Obj:
+    """`GET /api` (core) or `/apis` as an APIGroupDiscoveryList of the version asked for.
+
+    Args:
+        stale: groups and versions of other servers, which do not answer.
+    """
     items = []
     for group, versions in table.groups():
         if (group == "") is not core:
@@ -64,7 +68,13 @@ def aggregated(table: ResourceTable, *, core: bool, version: str) -> Obj:
         rows = [
             {"version": v, "resources": [_row(r) for r in table.of(group, v)], "freshness": "Current"} for v in versions
         ]
+        rows += [{"version": v, "freshness": "Stale"} for v in (stale or {}).get(group, ())]
         items.append({"metadata": {} if core else {"name": group}, "versions": rows})
+    known = dict(table.groups())
+    for group, others in ({} if core else stale or {}).items():
+        if group not in known:
+            rows = [{"version": v, "freshness": "Stale"} for v in others]
+            items.append({"metadata": {"name": group}, "versions": rows})
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": f"apidiscovery.k8s.io/{version}",
@@ -85,9 +95,12 @@ def group(name: str, versions: list[str]) -> Obj:
     return {"name": name, "versions": rows, "preferredVersion": rows[0]}
 
 
-def group_list(table: ResourceTable) -> Obj:
-    """`GET /apis` in plain form."""
-    groups = [group(name, versions) for name, versions in table.groups() if name]
+def group_list(table: ResourceTable, stale: dict[str, list[str]] | None = None) -> Obj:
+    """`GET /apis` in plain form; `stale`: groups of other servers."""
+    known = dict(table.groups())
+    for name, others in (stale or {}).items():
+        known[name] = [*known.get(name, []), *others]
+    groups = [group(name, versions) for name, versions in known.items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from itbench.kube.client import Obj
+from itbench.kube.custom import publish
 from itbench.kube.data import read
 from itbench.kube.resources import Resource, ResourceTable, builtin_table
 
@@ -137,6 +138,14 @@ def _paths(resource: Resource, ref: str) -> Obj:
     )
     name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
     out: Obj = {}
+    if resource.model is not None:
+        many["get"] = _operation(resource, "get", _PREFIX + publish.name_of(resource, of_list=True), "list")
+        for sub in resource.subresources:
+            of = f"{_PREFIX}io.k8s.api.autoscaling.v1.Scale" if sub.name == "scale" else ref
+            verbs = {method: _operation(resource, method, of, method) for method in ("get", "put", "patch")}
+            out[f"{base}/{{name}}/{sub.name}"] = {**verbs, "parameters": [name, *shared]}
+        if resource.namespaced:
+            out[f"{root}/{resource.plural}"] = {"get": many["get"]}
     if many:
         out[base] = {**many, "parameters": shared}
     if one:
@@ -158,7 +167,9 @@ def document(group_version: str, table: ResourceTable) -> Obj | None:
     names: list[str] = documents.get(f"apis/{group_version}" if "/" in group_version else f"api/{group_version}", [])
     schemas: Obj = {name: _described(name) for name in names}
     if not names:
-        needed = [_META + "ObjectMeta", _META + "Patch", _META + "DeleteOptions", _META + "Status"]
+        needed = [_META + name for name in ("ObjectMeta", "ListMeta", "Patch", "DeleteOptions", "Status")]
+        if any(row.subresource("scale") for row in rows):
+            needed.append("io.k8s.api.autoscaling.v1.Scale")
         schemas = {name: _described(name) for name in _reachable(needed)}
     known = {
         (row["group"], row["version"], row["kind"]): name
@@ -168,7 +179,10 @@ def document(group_version: str, table: ResourceTable) -> Obj | None:
     paths: Obj = {}
     for resource in rows:
         name = known.get((resource.group, resource.version, resource.kind), "")
-        if not name:
+        if resource.model is not None:
+            name = publish.name_of(resource)
+            schemas.update(publish.definitions(resource))
+        elif not name:
             name = ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
             schemas[name] = _custom_schema(resource)
         paths.update(_paths(resource, _PREFIX + name))

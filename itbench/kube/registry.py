@@ -28,7 +28,7 @@ from itbench.core.ids import Ids
 from itbench.kube import admission, deletion, pages, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Services, Write
 from itbench.kube.client import ApiError, Obj
-from itbench.kube.custom import definition, serving
+from itbench.kube.custom import definition, serving, typed
 from itbench.kube.decode import converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.kinds import behaviour
@@ -322,11 +322,14 @@ class Registry:
             if not found:
                 raise
             if patch.kind != "strategic":
-                raise status.bad_patch(orjson.dumps(changed).decode(), why) from None
+                option = orjson.OPT_SORT_KEYS if resource.model is not None else 0
+                raise status.bad_patch(orjson.dumps(changed, option=option).decode(), why) from None
             raise status.bad_patch(go_map(patch.value), converter_text(why)) from None
 
     def _decode_config(self, resource: Resource, config: Obj, name: str) -> Obj:
         """An apply configuration as it was sent; unknown fields are always an error."""
+        if resource.model is not None:
+            resource.model.check_config(config, name)
         try:
             return self._decode(resource, config, Options(validation="Strict"), [], raw=True)
         except ApiError as error:
@@ -379,6 +382,7 @@ class Registry:
         if options.validation != "Ignore":
             warnings += options.duplicates.warnings([])
             options = replace(options, duplicates=NONE, validation="Ignore")
+        sent = subresources.tracked(resource, sent, subresource)
         writer = self._writer(resource, options, subresource)
         old = self.store.get(resource.storage, namespace, name)
         if old is None:
@@ -448,6 +452,8 @@ class Registry:
         """A private copy in the stored version (in the version sent when `raw`), unknown fields handled as asked for."""
         if not isinstance(body, dict):
             raise status.bad_request("the body of the request is not a JSON object")
+        if resource.model is not None:
+            typed.check_type(body, resource.api_version, resource.kind)
         kind, api_version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
         if (kind, api_version) != (resource.kind, resource.api_version):
             raise self._wrong_kind(resource, api_version, kind)

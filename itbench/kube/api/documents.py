@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from itbench.kube import openapi
+from itbench.kube.custom import publish
 from itbench.kube.resources import ResourceTable, server_version
 
 Obj = dict[str, Any]
@@ -42,5 +43,8 @@ def v2(table: ResourceTable) -> bytes:
             definitions |= document["components"]["schemas"]
             paths |= document["paths"]
             info = document["info"]
+    for resource in table:
+        if resource.model is not None:
+            definitions |= publish.definitions(resource, v2=True)
     body = orjson.dumps({"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions})
     return body.replace(b"#/components/schemas/", b"#/definitions/")

@@ -7,7 +7,7 @@ import orjson
 from aiohttp import web
 
 from itbench.kube import discovery
-from itbench.kube.api import documents
+from itbench.kube.api import documents, remotes
 from itbench.kube.api.answers import JSON, wants_pretty
 from itbench.kube.api.door import Call
 from itbench.kube.resources import server_version
@@ -62,15 +62,15 @@ def _groups(call: Call) -> web.Response:
     table = call.door.registry.table
     wanted = discovery.wanted_version(call.request.headers.get("Accept", ""))
     if wanted:
-        body = discovery.aggregated(table, core=core, version=wanted)
+        body = discovery.aggregated(table, core=core, version=wanted, stale=remotes.groups(call.door.registry))
         return _json(call, body, discovery.AGGREGATED.format(version=wanted))
     if core:
         return _json(call, discovery.api_versions(call.request.headers.get("Host", "")))
-    return _json(call, discovery.group_list(table))
+    return _json(call, discovery.group_list(table, remotes.groups(call.door.registry)))
 
 
 def _group(call: Call, name: str) -> web.Response:
-    versions = dict(call.door.registry.table.groups()).get(name)
+    versions = [*dict(call.door.registry.table.groups()).get(name, ()), *remotes.groups(call.door.registry).get(name, ())]
     if not versions:
         return not_found()
     return _json(call, {"kind": "APIGroup", "apiVersion": "v1", **discovery.group(name, versions)})
@@ -78,6 +78,8 @@ def _group(call: Call, name: str) -> web.Response:
 
 def _resources(call: Call, group: str, version: str) -> web.Response:
     body = discovery.resource_list(call.door.registry.table, group, version)
+    if body is None and remotes.is_remote(call.door.registry, group, version):
+        return remotes.unavailable()
     return not_found() if body is None else _json(call, body)
 
 

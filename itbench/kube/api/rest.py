@@ -142,7 +142,8 @@ async def create(call: Call) -> web.Response:
     namespace = target.namespace if resource.namespaced else ""
     if resource.namespaced and not namespace:
         raise refuse_method()
-    call.trace.name = (body.get("metadata") or {}).get("name", "")
+    metadata = body.get("metadata")
+    call.trace.name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
     result = await call.door.weave.run(lambda: call.door.registry.create(resource, body, namespace, options))
     call.trace.name = result.object["metadata"].get("name", "")
     return _finish(call, result, 201)

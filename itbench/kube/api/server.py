@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from itbench.kube.api import connections, metrics, pods, public, rest, reviews, tokenrequest
+from itbench.kube.api import connections, metrics, pods, public, remotes, rest, reviews, tokenrequest
 from itbench.kube.api.answers import respond_error
 from itbench.kube.api.door import Call, Door, Plane
 from itbench.kube.api.escalation import EscalationGuard
@@ -24,7 +24,7 @@ from itbench.kube.door import NodeDoor, Pacer
 from itbench.kube.local import LocalClient
 from itbench.kube.rbac import MASTERS, Authorizer, User
 from itbench.kube.resources import Resource
-from itbench.kube.status import Problem, failure
+from itbench.kube.status import Problem, failure, not_found
 from itbench.kube.tls import Identity, Signer, client_pair, kubeconfig, self_signed
 
 Answer = web.StreamResponse
@@ -126,7 +126,8 @@ class Router:
             return public.serve if call.request.method in ("GET", "HEAD") else _refuse
         resource = self._door.registry.table.lookup(target.group, target.version, target.plural)
         if resource is None:
-            return _no_such_resource if self._door.registry.table.of(target.group, target.version) else _no_such_path
+            fixed = any(row.model is None for row in self._door.registry.table.of(target.group, target.version))
+            return _no_such_resource if fixed else _no_such_path
         if target.subresource:
             return self._sub_handler(call, resource)
         if target.qualified in reviews.RESOURCES:
@@ -143,6 +144,8 @@ class Router:
     def _sub_handler(self, call: Call, resource: Resource) -> Handler:
         target = call.target
         sub = resource.subresource(target.subresource)
+        if sub is None and resource.model is not None:
+            raise not_found(resource, target.name)
         if sub is None:
             return _no_such_resource
         if call.verb not in sub.verbs:
@@ -186,7 +189,9 @@ def _only(call: Call, verb: str, handler: Handler) -> Handler:
     return handler if call.verb == verb else _refuse
 
 
-def _no_such_path(_call: Call) -> Answer:
+def _no_such_path(call: Call) -> Answer:
+    if remotes.is_remote(call.door.registry, call.target.group, call.target.version):
+        return remotes.unavailable()
     return public.not_found()
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from itbench.kube.client import Obj
-from itbench.kube.custom import columns, conversion, defaulting, jsonpath, listkeys, rules, validation
+from itbench.kube.custom import columns, conversion, defaulting, jsonpath, listkeys, rules, typed, validation
 from itbench.kube.custom.pruning import Pruner, prune
 from itbench.kube.custom.ratcheting import unchanged
 from itbench.kube.custom.schemas import Schema, child_of, node_of
@@ -93,6 +93,13 @@ class Model:
         if not raw:
             obj = defaulting.fill(obj, self.schema)
         return Decoded(obj, sorted(pruner.unknown))
+
+    def check_config(self, config: Obj, name: str) -> None:
+        """Refuse a configuration to apply that does not fit the schema; raises ApiError 500 as the merge library does."""
+        try:
+            typed.check_config(config, self.schema)
+        except typed.Misfit as error:
+            raise typed.typed_error(config, name, str(error)) from None
 
     def read(self, obj: Obj) -> Obj:
         """A stored object in this version, with defaults that its definition got later; the object itself if nothing differs."""
