@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from itbench.agents.page import task_page
 from itbench.core.errors import ItbenchError, UsageError
 from itbench.tools.registry import ToolResult
 from itbench.tools.remote import Connection
@@ -17,7 +18,7 @@ usage: itbench submit [FILE]         hand in an answer (JSON from FILE, or from 
        itbench tool                  list the tools
        itbench tool NAME [JSON]      call one with its arguments as a JSON object
        itbench tool NAME KEY=VALUE…  the same with plain texts; kubectl and aws also take their own words after --
-       itbench task                  print the task as JSON
+       itbench task [--json]         print the task: the page and the form of the answer, or all of it as JSON
 """
 
 
@@ -69,7 +70,10 @@ def _run(words: list[str]) -> int:
         return _show(connection.call(rest[0], _arguments(rest[1:])))
     if verb == "tool":
         return _show(ToolResult("\n".join(f"{tool.name:10} {tool.description}" for tool in connection.tools())))
-    sys.stdout.write(connection.task().model_dump_json(by_alias=True, indent=2) + "\n")
+    if rest not in ([], ["--json"]):
+        raise UsageError("cannot read the arguments of task", seen=" ".join(rest)[:200], expected="nothing, or --json")
+    task = connection.task()
+    sys.stdout.write(task.model_dump_json(by_alias=True, indent=2) + "\n" if rest else task_page(task))
     return 0
 
 
@@ -79,6 +83,9 @@ def main(words: list[str] | None = None) -> int:
     if not words or words[0] not in ("submit", "tool", "task"):
         sys.stderr.write(USAGE)
         return 2
+    if words[1:2] in (["--help"], ["-h"]):
+        sys.stdout.write(USAGE)
+        return 0
     try:
         return _run(words)
     except ItbenchError as error:

@@ -6,9 +6,15 @@ examples:
 """
 
 import argparse
+import sys
 
 from itbench.cli.common import add_json, add_library, dump, library, table
-from itbench.library.suites import chosen
+from itbench.core.documents.base import DocumentError
+from itbench.core.documents.scenario import Scenario
+from itbench.library.store import Library
+from itbench.library.suites import matches
+
+FIELDS = ("id", "domain", "family", "level", "title", "tags")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,16 +28,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print id, domain, family, level and title of each scenario."""
     where = library(arguments)
-    ids = chosen(where, ("all",), domain=arguments.domain, tags=tuple(arguments.tag))
-    scenarios = [where.scenario(identifier).scenario for identifier in ids]
+    sound, wrong = _sorted_out(where)
+    wanted = [s for s in sound if matches(s, arguments.domain, tuple(arguments.tag))]
     if arguments.json:
-        fields = ("id", "domain", "family", "level", "title", "tags")
-        print(dump([{field: getattr(scenario, field) for field in fields} for scenario in scenarios]))
-        return 0
-    print(
-        table(
-            [(s.id, s.domain, s.level, s.family, s.title) for s in scenarios],
-            ("ID", "DOMAIN", "LEVEL", "FAMILY", "TITLE"),
-        )
-    )
-    return 0
+        print(dump([{field: getattr(scenario, field) for field in FIELDS} for scenario in wanted]))
+    else:
+        rows = [(s.id, s.domain, s.level, s.family, s.title) for s in wanted]
+        print(table(rows, ("ID", "DOMAIN", "LEVEL", "FAMILY", "TITLE")))
+    for error in wrong:
+        print(f"itbench list: {error}", file=sys.stderr)
+    return DocumentError.exit_code if wrong else 0
+
+
+def _sorted_out(where: Library) -> tuple[list[Scenario], list[DocumentError]]:
+    """The scenarios that can be loaded, and what is wrong with the others."""
+    sound, wrong = [], []
+    for identifier in where.scenario_files:
+        try:
+            sound.append(where.scenario(identifier).scenario)
+        except DocumentError as error:
+            wrong.append(error)
+    return sound, wrong

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from textwrap import shorten
 
 from itbench.cli.common import table
 from itbench.core.causes import rule
@@ -65,7 +66,7 @@ def _why(result: Result) -> str:
         return "all checks held"
     failed = [check.name for check in result.checks if not check.passed]
     parts = ([result.cause] if result.cause != "checks" else []) + failed
-    return ", ".join(parts)[:70] or result.detail[:70]
+    return shorten(", ".join(parts) or result.detail, 70, placeholder=" ...")
 
 
 def _time(result: Result) -> str:

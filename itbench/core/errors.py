@@ -3,7 +3,7 @@
 ItbenchError
 ├── UsageError        the caller asked for something impossible      (exit code 2)
 ├── EnvironmentFault  the place where a trial runs let us down       (exit code 3)
-└── ScenarioDefect    a scenario, fault, app or card is unsound      (exit code 3)
+└── ScenarioDefect    a scenario, fault, app or card is unsound      (exit code 2)
 """
 
 
@@ -56,3 +56,5 @@ class EnvironmentFault(ItbenchError):
 
 class ScenarioDefect(ItbenchError):
     """A document of the library is wrong; raised when it is loaded, linted or proven."""
+
+    exit_code = 2

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from itbench.core.documents.base import Document, load, nearest
+from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
 from itbench.library.store import Library
 
@@ -20,9 +21,13 @@ class Suite(Document):
     weights: dict[str, float] = Field(default_factory=dict)
 
 
+DOMAINS = ("sre", "ciso", "finops")
+"""Each is a suite of its own: all its scenarios."""
+
+
 def suite(where: Library, name: str) -> Suite:
     """A suite by name; raises UsageError with the nearest one."""
-    known: list[str] = []
+    known: list[str] = list(DOMAINS)
     for root in where.roots:
         file = root / "suites" / f"{name}.yaml"
         if "/" not in name and file.is_file():
@@ -52,7 +57,7 @@ def chosen(
         )
     if "all" in named:
         named = list(where.scenario_files)
-    picked = [name for name in dict.fromkeys(named) if _matches(where, name, domain, tags)]
+    picked = [name for name in dict.fromkeys(named) if matches(where.scenario(name).scenario, domain, tags)]
     if not picked:
         raise UsageError(
             "no scenario matches", seen=f"domain {domain!r}, tags {', '.join(tags)}", hint="see `itbench list`"
@@ -61,11 +66,11 @@ def chosen(
 
 
 def _suite_ids(where: Library, name: str) -> list[str]:
-    if name in ("sre", "ciso", "finops"):
+    if name in DOMAINS:
         return [identifier for identifier in where.scenario_files if identifier.startswith(name + "-")]
     return list(suite(where, name).scenarios)
 
 
-def _matches(where: Library, identifier: str, domain: str, tags: tuple[str, ...]) -> bool:
-    scenario = where.scenario(identifier).scenario
+def matches(scenario: Scenario, domain: str, tags: tuple[str, ...]) -> bool:
+    """Whether a scenario is of a domain and has all tags; empty ones say nothing."""
     return (not domain or scenario.domain == domain) and all(tag in scenario.tags for tag in tags)

@@ -32,7 +32,8 @@ header { display: flex; gap: 20px; align-items: flex-start; justify-content: spa
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 caption { text-align: left; color: var(--muted); font-size: 13px; padding-bottom: 4px; }
 th, td { text-align: left; vertical-align: top; padding: 6px 10px 6px 0; border-bottom: 1px solid var(--rule);
-  overflow-wrap: anywhere; }
+  overflow-wrap: break-word; }
+td.code { overflow-wrap: anywhere; }
 th { font-weight: 600; color: var(--muted); font-size: 13px; } tbody th { color: var(--ink); font-size: 14px; }
 td.num, th.num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.state { white-space: nowrap; font-weight: 600; }

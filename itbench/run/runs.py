@@ -105,7 +105,7 @@ def resume(folder: Path) -> Run:
     from itbench.core.documents.base import DocumentError, load
 
     if not (folder / "run.yaml").is_file():
-        raise UsageError("no run to resume", seen=str(folder), expected="the folder of a run, with run.yaml")
+        raise UsageError("no run there", seen=str(folder), expected="the folder of a run, with run.yaml")
     try:
         return Run(load(RunDocument, folder / "run.yaml"), RunFolder(folder))
     except DocumentError as error:

@@ -26,6 +26,10 @@ POLL_S = 0.2
 LIMIT_S = 900.0
 """Wall seconds that a play may take: a task that never ends must not hold a run for ever."""
 _FAILED = ("runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
+_WRONG = re.compile(
+    r"is undefined|has no attribute|[Tt]emplat|couldn't resolve module|Unsupported parameters|missing required arguments"
+)
+"""What Ansible says of a playbook that is written wrongly: the same at every try."""
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -58,11 +62,16 @@ class _Events:
     failures: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
+    ran: bool = False
+    """Whether any task began."""
+
     def take(self, event: dict[str, Any]) -> bool:
         """Handler of ansible-runner; False: do not keep the event on disk."""
         data = event.get("event_data") or {}
+        self.ran = self.ran or event.get("event") == "playbook_on_task_start"
         if event.get("event") in _FAILED and not data.get("ignore_errors"):
-            self.failures.append(f"task {data.get('task', '?')!r}: {_message(data.get('res') or {})}")
+            place = _place(str(data.get("task_path") or ""))
+            self.failures.append(f"task {data.get('task', '?')!r}{place}: {_message(data.get('res') or {})}")
         text = _CONTROL.sub("", event.get("stdout") or "").strip()
         if text:
             self.lines.append(text)
@@ -78,6 +87,16 @@ class _Events:
             return self.failures[0]
         said = [line for line in self.lines if "ERROR" in line] or self.lines[-3:]
         return _short(" ".join(said)) or "ansible-playbook printed nothing"
+
+
+    def cause(self) -> str:
+        """`scenario_defect` where trying again cannot help: nothing ran, or a template or a module's name is wrong."""
+        return "scenario_defect" if not self.ran or _WRONG.search(self.reason()) else "stage_failed"
+
+
+def _place(path: str) -> str:
+    """Where a task stands, from the folder of the fault or app on."""
+    return f" ({'/'.join(Path(path).parts[-3:])})" if path else ""
 
 
 def _message(result: dict[str, Any]) -> str:
@@ -96,7 +115,8 @@ async def run_play(play: Play) -> None:
     """Run a playbook to its end; cancelling the caller ends the playbook's processes.
 
     Raises:
-        EnvironmentFault: cause `stage_failed`, with the failed task and Ansible's message.
+        EnvironmentFault: with the failed task and Ansible's message; cause `stage_failed`, or `scenario_defect` where the
+            playbook itself is wrong.
     """
     stop = threading.Event()
     work = asyncio.ensure_future(asyncio.to_thread(_run, play, stop))
@@ -115,7 +135,7 @@ async def run_play(play: Play) -> None:
         )
     if status != "successful":
         raise EnvironmentFault(
-            f"playbook {play.playbook.name} {status}", cause="stage_failed", hint=events.reason(), seen=status
+            f"playbook {play.playbook.name} {status}", cause=events.cause(), hint=events.reason(), seen=status
         )
 
 

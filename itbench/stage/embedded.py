@@ -74,7 +74,7 @@ def parse_clock(text: str) -> dict[str, Any]:
         return {"mode": "scaled", "rate": value}
     if mode == "stepped" and (value is None or value > 0):
         return {"mode": "stepped", "step_s": 5.0 if value is None else value}
-    raise UsageError("no such clock", seen=text, expected="live, scaled:N or stepped:S")
+    raise UsageError("unknown clock", seen=text, expected="live, scaled:N or stepped:S")
 
 
 class EmbeddedEnvironment:

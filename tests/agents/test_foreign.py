@@ -109,7 +109,9 @@ async def test_a_shell_script_works_with_the_tools_and_submits(make_hand, place)
 set -e
 grep -q 'The shop is broken' TASK.md
 test -r task.json
-itbench task | grep -q '"trial"'
+itbench task --json | grep -q '"trial"'
+itbench task | grep -q '^## How to answer'
+itbench submit --help | grep -q 'hand in an answer'
 itbench tool wait seconds=30
 itbench tool | grep -q '^submit'
 echo '{"verdict": "incident", "notes": "'"$1 $2"'"}' | itbench submit

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -373,6 +374,14 @@ def test_a_checkout_hides_all_but_the_package_and_environments(tmp_path):
     inside = {path.name for path in hidden if path.parent == tmp_path}
     assert inside == {"scenarios", "tests", ".git", "pyproject.toml"}
     assert tmp_path / "home" / ".kube" in hidden
+
+
+def test_keys_are_hidden_in_the_users_home_whatever_home_says(tmp_path, monkeypatch):
+    """An empty $HOME does not open the folder in which the keys really lie."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    hidden = isolation.always_hidden(PACKAGE)
+    real = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    assert {tmp_path / ".ssh", real / ".ssh", real / ".cache" / "itbench"} <= set(hidden)
 
 
 @needs_landlock

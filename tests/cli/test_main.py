@@ -66,3 +66,13 @@ def test_a_clock_that_is_none_is_bad_usage_in_one_line(verb, clock, capsys):
     assert cli.main([verb, "sre-1", "--clock", clock]) == 2
     said = f"itbench {verb}: unknown clock: {clock!r}; expected auto, live, scaled:N or stepped:S\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_library_with_one_wrong_scenario_lists_the_others(tmp_path, capsys):
+    folder = tmp_path / "scenarios" / "sre" / "900-x"
+    folder.mkdir(parents=True)
+    (folder / "scenario.yaml").write_text("schema: itbench/scenario/v1\nid: sre-900\n")
+    assert cli.main(["list", "--library", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "sre-12 " in said.out and "sre-900" not in said.out
+    assert said.err.startswith(f"itbench list: {folder}/scenario.yaml:1: title: required field is missing")

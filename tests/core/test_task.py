@@ -99,6 +99,7 @@ def test_a_submission_survives_json():
     ("data", "words"),
     [
         ("{", "not JSON"),
+        (b"nonsense\n", ": 'nonsense\\n'; expected a JSON object"),
         ("[1]", "not an object"),
         ('{"diagnosis": 3}', "diagnosis"),
         (

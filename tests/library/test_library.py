@@ -120,7 +120,7 @@ def test_a_selection_needs_a_name_and_must_leave_something(pack):
     assert chosen(where, ("sre-900", "sre-900")) == ["sre-900"]
     with pytest.raises(UsageError, match="no scenario matches"):
         chosen(where, ("sre-900",), domain="ciso")
-    with pytest.raises(UsageError, match="no such suite"):
+    with pytest.raises(UsageError, match="no such suite: 'smokey'; expected one of ciso, finops, smoke, sre"):
         chosen(where, (), suite="smokey")
 
 

@@ -31,8 +31,18 @@ async def test_a_failed_task_is_an_environment_fault_with_ansibles_own_message(t
 
 async def test_a_playbook_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     """A misspelt module is reported, although no task ever ran."""
-    with pytest.raises(EnvironmentFault, match="no_such_module"):
+    with pytest.raises(EnvironmentFault, match="no_such_module") as caught:
         await run_play(_play(tmp_path, HEAD + "    - no_such_module: {a: 1}\n"))
+    assert caught.value.cause == "scenario_defect"
+
+
+@pytest.mark.parametrize("argument", ["msg: '{{ nobody }}'", "msg: '{{ greeting.tone }}'", "msg: '{{ greeting'", "mgs: hi"])
+async def test_a_playbook_that_is_written_wrongly_is_a_defect_with_its_place(tmp_path: Path, argument: str) -> None:
+    """It would fail the same way at every try; the task's file and line are named."""
+    tasks = f"    - name: Say it\n      ansible.builtin.debug: {{{argument}}}\n"
+    with pytest.raises(EnvironmentFault, match=r"play\.yml:5") as caught:
+        await run_play(_play(tmp_path, HEAD + tasks))
+    assert caught.value.cause == "scenario_defect"
 
 
 async def test_a_play_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ Landlock can only allow, never subtract. To hide a folder, each sibling along th
 and no folder on that path; so those folders cannot be listed either.
 """
 
+import os
+import pwd
 import site
 import sys
 from collections.abc import Iterable
@@ -40,11 +42,13 @@ def always_hidden(package: Path, home: Path | None = None) -> tuple[Path, ...]:
 
     Args:
         package: the folder of the `itbench` package; in a checkout all that lies beside it is hidden but virtual environments.
-        home: the user's home, whose keys and caches are hidden; None for the real one.
+        home: the user's home, whose keys and caches are hidden; None for the real ones: what $HOME says and what the system
+            knows, which differ where somebody set the first.
     """
-    root, home = package.parent, home or Path.home()
+    root = package.parent
+    homes = {home} if home else {Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}
     hidden = [Path(place) for place in _SHARED]
-    hidden += [home / name for name in _HOME]
+    hidden += [place / name for place in sorted(homes) for name in _HOME]
     prefixes = {sys.prefix, sys.base_prefix, site.getuserbase(), "/usr", "/usr/local"}
     shares = [Path(prefix) / "share" / "itbench" for prefix in sorted(prefixes)]
     hidden += [share for share in shares if share.exists()]

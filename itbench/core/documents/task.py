@@ -240,8 +240,9 @@ def _decoded(data: str | bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
+        text = data.decode(errors="replace") if isinstance(data, bytes) else data
         raise SubmissionInvalid(
-            f"submission is not JSON ({error})", seen=_short(data), expected="a JSON object"
+            f"submission is not JSON ({error})", seen=_short(text), expected="a JSON object"
         ) from error
 
 
