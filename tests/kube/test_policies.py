@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
+from planes import fresh_plane
 
-from itbench.core.ids import Ids
 from itbench.kube.client import ApiError
 from itbench.kube.local import LocalClient
-from itbench.kube.plane import ControlPlane
 from itbench.kube.requests import Options
 from itbench.world.estate import World
 
@@ -26,10 +25,6 @@ RULES = {
 BY = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
 CONFIG = {"kind": "ConfigMap", "apiVersion": "v1"}
 PARAMS = {"paramKind": CONFIG, "validations": [{"expression": "params.data.max == object.data.n"}]}
-
-
-def _plane() -> ControlPlane:
-    return ControlPlane(ids=Ids(1))
 
 
 def _put(client: LocalClient, spec: dict[str, Any], binding: dict[str, Any]) -> None:
@@ -125,7 +120,7 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], int, str]] = [
 @pytest.mark.parametrize(("spec", "binding", "code", "text"), CASES)
 def test_refusals_read_as_on_a_real_server(spec: dict[str, Any], binding: dict[str, Any], code: int, text: str) -> None:
     """Code, message and cause of what a policy denies."""
-    client = _plane().client("test")
+    client = fresh_plane().client("test")
     _put(client, spec, binding)
     with pytest.raises(ApiError) as refused:
         _create(client)
@@ -153,14 +148,14 @@ def test_refusals_read_as_on_a_real_server(spec: dict[str, Any], binding: dict[s
 )
 def test_what_holds_or_does_not_apply_is_admitted(spec: dict[str, Any], binding: dict[str, Any]) -> None:
     """Conditions, selectors, the failure policy and missing parameters let a write through."""
-    client = _plane().client("test")
+    client = fresh_plane().client("test")
     _put(client, spec, binding)
     assert _create(client) == []
 
 
 def test_warnings_go_to_the_client_and_notes_to_the_audit() -> None:
     """Actions Warn and Audit refuse nothing, but tell."""
-    client = _plane().client("test")
+    client = fresh_plane().client("test")
     rows = [{"expression": "object.data.n == '3'", "message": "must be 3"}, {"expression": "1 == 2"}]
     _put(client, {"validations": rows}, {"validationActions": ["Warn", "Audit"]})
     head = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': "
@@ -169,7 +164,7 @@ def test_warnings_go_to_the_client_and_notes_to_the_audit() -> None:
 
 def test_parameters_come_from_every_object_that_a_selector_finds() -> None:
     """Each parameter object is held against the write."""
-    client = _plane().client("test")
+    client = fresh_plane().client("test")
     for name, value in (("one", "5"), ("two", "6")):
         body = {**CONFIG, "metadata": {"name": name, "labels": {"limit": "y"}}, "data": {"max": value}}
         client.create("configmaps", body, "default")
@@ -184,7 +179,7 @@ def test_parameters_come_from_every_object_that_a_selector_finds() -> None:
 
 def test_policies_see_updates_and_deletes_with_the_old_state() -> None:
     """`oldObject` is what was there; on delete there is no `object`."""
-    client = _plane().client("test")
+    client = fresh_plane().client("test")
     _create(client, n="5")
     rows = [
         {
@@ -240,7 +235,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
 def test_bad_policies_are_refused_with_the_real_causes(spec: dict[str, Any], text: str) -> None:
     """Recorded 422 texts of a real server."""
     with pytest.raises(ApiError) as refused:
-        _put(_plane().client("test"), spec, {})
+        _put(fresh_plane().client("test"), spec, {})
     assert (refused.value.code, str(refused.value).split(" is invalid: ", 1)[1]) == (422, text)
 
 

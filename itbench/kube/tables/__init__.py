@@ -17,7 +17,7 @@ from itbench.kube.custom import columns as printer
 from itbench.kube.data import read
 from itbench.kube.resources import Resource
 from itbench.kube.store import Entry
-from itbench.kube.tables import cluster, network, pods, workloads
+from itbench.kube.tables import certificates, cluster, network, pods, workloads
 from itbench.kube.tables.autoscaler import autoscaler
 from itbench.kube.tables.cells import Age, Cells, age
 
@@ -58,6 +58,7 @@ _PRINTERS: dict[str, Callable[[Obj], Cells]] = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": cluster.webhooks,
     "validatingadmissionpolicies.admissionregistration.k8s.io": cluster.policy,
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": cluster.policybinding,
+    "certificatesigningrequests.certificates.k8s.io": certificates.request,
     "runtimeclasses.node.k8s.io": cluster.runtimeclass,
     "apiservices.apiregistration.k8s.io": cluster.apiservice,
     "horizontalpodautoscalers.autoscaling": autoscaler,
