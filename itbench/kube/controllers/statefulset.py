@@ -219,12 +219,15 @@ def _delete(this: Round, pod: Obj) -> None:
 def _condemn(this: Round) -> bool:
     """Pods beyond the wanted number go, the highest first; False: an ordered set waits here."""
     surplus = sorted((n for n in this.pods if n not in this.numbers), reverse=True)
+    weak = [number for number in surplus if not this.healthy(this.pods[number])]
     for number in surplus:
         pod = this.pods[number]
         if is_deleting(pod):
             if this.ordered:
                 return False
             continue
+        if this.ordered and number in weak[:-1]:
+            return False  # only the lowest of those that are not well may go before the others are well again
         _delete(this, pod)
         if this.ordered:
             return False

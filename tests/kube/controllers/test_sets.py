@@ -192,3 +192,15 @@ def test_the_bytes_of_a_revision_are_sorted() -> None:
     k.settle()
     (revision,) = k.client.list("controllerrevisions.apps", "default")
     assert orjson.dumps(revision["data"]) == orjson.dumps(revision["data"], option=orjson.OPT_SORT_KEYS)
+
+
+def test_scaling_down_waits_while_more_than_one_member_is_not_well() -> None:
+    k = cluster()
+    k.client.create("statefulsets.apps", stateful())
+    k.settle()
+    for pod in k.client.list("pods", "default")[1:]:
+        rows = [{**c, "status": "False"} if c["type"] == "Ready" else c for c in pod["status"]["conditions"]]
+        k.client.update("pods", {**pod, "status": {**pod["status"], "conditions": rows}}, subresource="status")
+    k.client.patch("statefulsets.apps", "db", "default", {"spec": {"replicas": 0}})
+    k.settle()
+    assert len(k.client.list("pods", "default")) == 3
