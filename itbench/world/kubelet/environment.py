@@ -43,12 +43,28 @@ def _service_links(objects: Objects, obj: Obj, pod: PodState) -> dict[str, str]:
         address = service["spec"].get("clusterIP") if service else None
         if service is None or not address or address == "None" or not service["spec"].get("ports"):
             continue
-        prefix = name.upper().replace("-", "_").replace(".", "_")
-        port = service["spec"]["ports"][0]["port"]
-        env[f"{prefix}_SERVICE_HOST"] = address
-        env[f"{prefix}_SERVICE_PORT"] = str(port)
-        env[f"{prefix}_PORT"] = f"tcp://{address}:{port}"
+        env |= _of_service(name, str(address), service["spec"]["ports"])
     return env
+
+
+def _of_service(name: str, address: str, ports: list[Obj]) -> dict[str, str]:
+    """What a Service with an address adds: the addresses by port and name, and the variables of old container links."""
+    prefix, first = _variable(name), ports[0]
+    env = {f"{prefix}_SERVICE_HOST": address, f"{prefix}_SERVICE_PORT": str(first["port"])}
+    for port in ports:
+        number, protocol = str(port["port"]), port.get("protocol") or "TCP"
+        host = f"[{address}]" if ":" in address else address
+        url, link = f"{protocol.lower()}://{host}:{number}", f"{prefix}_PORT_{number}_{protocol.upper()}"
+        if port.get("name"):
+            env[f"{prefix}_SERVICE_PORT_{_variable(port['name'])}"] = number
+        if port is first:
+            env[f"{prefix}_PORT"] = url
+        env |= {link: url, f"{link}_PROTO": protocol.lower(), f"{link}_PORT": number, f"{link}_ADDR": address}
+    return env
+
+
+def _variable(name: str) -> str:
+    return name.upper().replace("-", "_")
 
 
 def _whole(objects: Objects, pod: PodState, source: Obj) -> dict[str, str]:
