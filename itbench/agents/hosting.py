@@ -21,7 +21,6 @@ from itbench.agents.page import task_page
 from itbench.core.documents.task import MAX_SUBMISSION_BYTES, SubmissionInvalid, Task, parse_submission
 from itbench.core.ids import digest
 from itbench.tools.files import OutsideWorkspace, read_bytes
-from itbench.tools.http import ToolServer
 from itbench.tools.kubectl import binary
 
 ANSWER_FILE = "submission.json"
@@ -206,6 +205,8 @@ async def host(hand: HandOver, start: Start) -> Outcome:
     Raises:
         UsageError, EnvironmentFault: the isolation asked for cannot be had.
     """
+    from itbench.tools.http import ToolServer  # brings aiohttp, which checking an agent's name does without
+
     room = hand.folder / "agent"
     server = ToolServer(hand.toolbox)
     task = await server.open(lambda url, token: _served(hand, url, token))

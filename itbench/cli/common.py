@@ -25,7 +25,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def library(arguments: argparse.Namespace) -> Library:
     """The library with the checks and steps of all domains."""
-    from itbench.run.build import vocabulary
+    from itbench.run.known import vocabulary
 
     return Library(tuple(arguments.library), vocabulary())
 

@@ -20,9 +20,9 @@ from itbench.core.causes import rule
 from itbench.core.documents.result import RunDocument
 from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
-from itbench.run.build import check_agent
 from itbench.run.files import locked
 from itbench.run.jobs import Job
+from itbench.run.known import check_agent
 from itbench.run.pool import run_jobs
 from itbench.run.runs import Run, create, default_folder, resume, unchanged
 

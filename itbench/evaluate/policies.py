@@ -10,7 +10,6 @@ from typing import Any
 from itbench.core.documents.result import CheckResult
 from itbench.evaluate.diagnosis import submission
 from itbench.evaluate.registry import Case, Finding, Spec, check
-from itbench.policy.fixtures import truth
 
 Row = dict[str, Any]
 NAMES = {"detect": "sensitivity", "permit": "specificity", "exposure": "sensitivity", "flows": "specificity"}
@@ -118,6 +117,8 @@ def grade_posture(spec: PostureSpec, case: Case) -> Finding:
     shot, given = case.evidence.snapshots.get("baseline"), submission(case)
     if shot is None or given is None:
         return Finding(False, "a stated posture", "no baseline" if shot is None else "no submission", "submission")
+    from itbench.policy.fixtures import truth  # heavy, and rows about clusters alone need it
+
     right = truth(shot.objects)
     wanted = ("not_satisfied" if right else "satisfied", right)
     seen = (given.answer.get("state"), _subjects(given.answer.get("violations")))

@@ -1,4 +1,4 @@
-"""Puts trials together: vocabulary of all domains, agents by name, drivers by scenario. Called by workers and cli."""
+"""Puts trials together: agents by name, drivers by scenario. Called by the worker."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,39 +6,23 @@ from typing import Any
 
 from itbench.agents import select
 from itbench.agents.base import Agent, HandOver, Script
-from itbench.agents.steps import STEPS
 from itbench.core.causes import Cause
 from itbench.core.documents.scenario import Repair, Scenario
 from itbench.core.documents.task import RootCause, Submission
-from itbench.core.errors import EnvironmentFault, UsageError
-from itbench.evaluate.grade import check_models
+from itbench.core.errors import EnvironmentFault
 from itbench.library.store import Found, Library
-from itbench.library.vocabulary import Vocabulary
 from itbench.run.checkpoints import cache_home, checkpoint
 from itbench.run.driver import Driver, Plan
 from itbench.run.files import TrialFolder
 from itbench.run.handover import Session
 from itbench.run.jobs import Job, clock_for
+from itbench.run.known import vocabulary
 from itbench.run.page import render_data
 from itbench.run.phases import room
 from itbench.run.trial import Progress, TrialRunner
 
 WALL_S = 3600.0
 """Wall seconds that an agent gets when `--timeout` says nothing."""
-
-
-def vocabulary() -> Vocabulary:
-    """The checks and steps of all domains."""
-    return Vocabulary(checks=check_models(), steps=STEPS)
-
-
-def check_agent(name: str, scenario: Scenario) -> None:
-    """Raise UsageError when there is no such agent, or it cannot act on this scenario (`oracle:9` of three repairs)."""
-    select.agent(name, Path.cwd())
-    head, _, number = name.partition(":")
-    plans = {"oracle": scenario.repairs, "decoy": scenario.decoys}.get(head)
-    if plans is not None and number.isdigit() and int(number) > len(plans):
-        raise UsageError(f"{scenario.id} has no {name}", expected=f"an index from 1 to {len(plans)}")
 
 
 def find(job: Job) -> tuple[Library, Found]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import itbench
-from itbench.core import codec
 from itbench.library.store import Found, Library
 from itbench.run.files import write_atomic
 
@@ -56,6 +55,8 @@ class Checkpoint:
 
     def read(self) -> Any:
         """The saved data, or None when there is none (or it is damaged, which removes it)."""
+        from itbench.core import codec  # brings numpy, which whoever only asks for digests does without
+
         try:
             return codec.loads(self.file.read_bytes())
         except OSError:
@@ -66,6 +67,8 @@ class Checkpoint:
 
     def write(self, data: Any) -> None:
         """Keep plain data."""
+        from itbench.core import codec
+
         self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomic(self.file, codec.dumps(data))
 

@@ -9,7 +9,7 @@ from itbench.evaluate.ciso import account_symptom
 from itbench.evaluate.grade import grade
 from itbench.evaluate.policies import policy_metrics
 from itbench.library.store import Library
-from itbench.run.build import vocabulary
+from itbench.run.known import vocabulary
 
 LIBRARY = Library((), vocabulary())
 ROW, TWIN = (LIBRARY.scenario(name).scenario for name in ("ciso-40", "ciso-40@twin"))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from itbench.library.store import Library
-from itbench.run.build import vocabulary
 from itbench.run.jobs import Job
+from itbench.run.known import vocabulary
 from itbench.run.pool import Outcome
 from itbench.run.prove import Claim, claims, judge, narrowed
 

@@ -8,7 +8,7 @@ import pytest
 from itbench.core.documents.result import RunDocument
 from itbench.core.errors import UsageError
 from itbench.library.store import Library
-from itbench.run.build import vocabulary
+from itbench.run.known import vocabulary
 from itbench.run.runs import Run, create, resume, unchanged
 
 

@@ -13,7 +13,7 @@ from itbench.core.documents.scenario import Scenario, Use
 from itbench.core.documents.vocabulary import canonical_entity
 from itbench.evaluate.slo import ChallengeSpec
 from itbench.library.store import Library
-from itbench.run.build import vocabulary
+from itbench.run.known import vocabulary
 
 LIBRARY = Library((), vocabulary())
 ALL = list(LIBRARY.scenario_files)
