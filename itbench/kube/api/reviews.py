@@ -5,7 +5,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from itbench.kube.api import bodies
-from itbench.kube.api.answers import PLAIN, Form, encode
+from itbench.kube.api.answers import PLAIN, Form, encode, not_acceptable
 from itbench.kube.api.door import Call
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.kinds.check import Check
@@ -146,7 +146,10 @@ RESOURCES = frozenset(_KINDS)
 
 
 async def review(call: Call) -> web.Response:
-    """POST of a review kind. The answer's times are wire times already."""
+    """POST of a review kind, which has no table. The answer's times are wire times already."""
+    accept = call.request.headers.get("Accept", "")
+    if accept and all("as=" in part for part in accept.split(",")):
+        raise not_acceptable()
     body = bodies.read_object(await call.request.read(), call.content_type)
     call.trace.dry = True
     answer = _KINDS[call.target.qualified](call, body)

@@ -213,3 +213,12 @@ async def test_protobuf_bodies_are_read(site: Any) -> None:
     headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
     made = await site.http("POST", MAPS, b"k8s\x00" + unknown, headers=headers)
     assert (made.status, made.json["data"]) == (201, {"a": "1"})
+
+
+async def test_a_review_has_no_table(site: Any) -> None:
+    """406 for a client that takes nothing else, the plain answer for one that does."""
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    body = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+    only = await site.http("POST", path, body, headers={"Accept": TABLE.split(",")[0]})
+    assert (only.status, only.json["reason"]) == (406, "NotAcceptable")
+    assert (await site.http("POST", path, body, headers={"Accept": TABLE})).json["status"]["allowed"]
