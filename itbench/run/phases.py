@@ -44,7 +44,7 @@ class Places:
         """Keep plain data under the name of a phase; nothing when the trial has no folder."""
         if self.home is not None:
             self.private.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_atomic(self._file(phase), codec.dumps(data))
+            write_atomic(self._file(phase), codec.dumps(data, level=0))
 
     def last(self) -> tuple[str, Any] | None:
         """The last phase that can be read, and its data."""

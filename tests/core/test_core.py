@@ -26,6 +26,19 @@ def test_plain_data_survives_encoding(value):
     assert loads(dumps(value)) == value
 
 
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
+def test_large_arrays_of_zeros_take_little_and_come_back_bit_for_bit(dtype, level):
+    array = np.zeros((3, 50, 70), dtype=dtype)
+    array[1, 2, 3], array[2, 49, 69], array[0, 0, 0] = -0.0, 7, -1
+    if dtype.startswith("f"):
+        array[0, 1, 0] = np.nan
+    packed = dumps(array, level=level)
+    back = loads(packed)
+    assert back.tobytes() == array.tobytes() and back.shape == array.shape and back.dtype == array.dtype
+    assert back.flags.writeable and len(packed) < array.nbytes / 10
+
+
 @pytest.mark.parametrize("dtype", ["f8", "i4", "u1", "?"])
 def test_arrays_survive_encoding_with_type_and_shape(dtype):
     array = np.arange(600).reshape(2, 300).astype(dtype)
