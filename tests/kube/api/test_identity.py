@@ -70,6 +70,96 @@ async def test_impersonation_needs_the_right_to_it(site: Any) -> None:
     assert 'cannot impersonate resource "users"' in refused.json["message"]
 
 
+async def test_impersonation_carries_groups_uid_and_extras(site: Any) -> None:
+    """What the headers say is what `whoami` shows; without a user they are an error in plain text."""
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    act = {"Impersonate-User": "eve", "Impersonate-Uid": "u-1", "Impersonate-Extra-acme.com%2Fproject": "p"}
+    info = (await site.http("POST", path, {}, headers={**act, "Impersonate-Group": "devs"})).json["status"]["userInfo"]
+    assert (info["username"], info["uid"], info["groups"]) == ("eve", "u-1", ["devs", "system:authenticated"])
+    assert info["extra"] == {"acme.com/project": ["p"]}
+    nobody = await site.http("POST", path, {}, headers={"Impersonate-Uid": "x"})
+    wanted = f'Internal Server Error: "{path}": requested [{{UID  x  authentication.k8s.io/v1  }}] without impersonating a user'
+    assert (nobody.status, nobody.body.decode().strip()) == (500, wanted)
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"Impersonate-Group": "ops"}, 'resource "groups" in API group ""'),
+        ({"Impersonate-Uid": "u"}, 'resource "uids" in API group "authentication.k8s.io"'),
+        ({"Impersonate-Extra-scopes": "u"}, 'resource "userextras/scopes" in API group "authentication.k8s.io"'),
+    ],
+)
+async def test_each_part_of_an_impersonation_takes_its_own_right(site: Any, headers: dict[str, str], text: str) -> None:
+    """Who may act as bob may not for that reason have his groups, uid and extras."""
+    rules = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["bob"]}]
+    await site.http("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "imp"}, "rules": rules})
+    binding = {
+        "metadata": {"name": "imp"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "imp"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}],
+    }
+    await site.http("POST", f"{RBAC}/clusterrolebindings", binding)
+    act = {"Impersonate-User": "bob"}
+    site.plane.audit.clear()
+    refused = await site.http("GET", PODS, user="mallory", headers=act)
+    assert 'User "bob" cannot list resource "pods"' in refused.json["message"]
+    refused = await site.http("GET", PODS, user="mallory", headers={**act, **headers})
+    assert f'User "mallory" cannot impersonate {text}' in refused.json["message"]
+    rows = [(row.user, row.impersonated, row.code, row.detail) for row in site.plane.audit]
+    assert rows == [("mallory", "bob", 403, ""), ("mallory", "", 403, "impersonate bob")]
+
+
+async def test_bound_tokens_die_with_their_object_and_hold_for_their_audiences(site: Any) -> None:
+    """A token bound to a Secret ends with it; one for other audiences is none here, and a TokenReview says why."""
+    path, reviews = "/api/v1/namespaces/default/serviceaccounts/default/token", "/apis/authentication.k8s.io/v1"
+    await site.http("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
+    ref = {"kind": "Secret", "apiVersion": "v1", "name": "s"}
+    made = await site.http("POST", path, {"spec": {"boundObjectRef": ref}})
+    held = {"Authorization": f"Bearer {made.json['status']['token']}"}
+    assert (await site.http("POST", f"{reviews}/selfsubjectreviews", {}, headers=held)).status == 201
+    await site.http("DELETE", "/api/v1/namespaces/default/secrets/s")
+    assert (await site.http("POST", f"{reviews}/selfsubjectreviews", {}, headers=held)).status == 401
+    other = (await site.http("POST", path, {"spec": {"audiences": ["a", "b"]}})).json["status"]["token"]
+    assert (await site.http("GET", "/api", headers={"Authorization": f"Bearer {other}"})).status == 401
+    spec = {"token": other, "audiences": ["b", "c"]}
+    status = (await site.http("POST", f"{reviews}/tokenreviews", {"spec": spec})).json["status"]
+    assert (status["authenticated"], status["audiences"]) == (True, ["b"])
+    status = (await site.http("POST", f"{reviews}/tokenreviews", {"spec": {"token": other}})).json["status"]
+    assert status["error"] == (
+        '[invalid bearer token, token audiences ["a" "b"] is invalid for the target audiences '
+        '["https://kubernetes.default.svc.cluster.local"]]'
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "text"),
+    [
+        ({"expirationSeconds": 5}, 422, "may not specify a duration less than 10 minutes"),
+        ({"expirationSeconds": 1 << 33}, 422, "may not specify a duration larger than 2^32 seconds"),
+        ({"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "no"}}, 404, 'pods "no" not found'),
+        (
+            {"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1", "name": "no"}},
+            400,
+            "cannot bind token to object of type /v1, Kind=ConfigMap",
+        ),
+    ],
+)
+async def test_token_requests_are_checked(site: Any, spec: dict[str, Any], code: int, text: str) -> None:
+    """Recorded texts."""
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    answer = await site.http("POST", path, {"spec": spec})
+    assert (answer.status, text in answer.json["message"]) == (code, True)
+
+
+async def test_local_reviews_stay_in_their_namespace(site: Any) -> None:
+    """The namespace of the path is the one that is asked about."""
+    path = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews"
+    attributes = {"verb": "get", "resource": "pods", "namespace": "other"}
+    answer = await site.http("POST", path, {"spec": {"resourceAttributes": attributes, "user": "eve"}})
+    assert (answer.status, "must match metadata.namespace" in answer.json["message"]) == (422, True)
+
+
 async def test_service_account_tokens_carry_their_account(site: Any) -> None:
     """A requested token authenticates as the account, and a TokenReview knows it."""
     path = "/api/v1/namespaces/default/serviceaccounts/default/token"
