@@ -78,6 +78,30 @@ async def test_judges_and_identities_are_out_of_the_on_call_identitys_reach(esta
     assert let_through == {}
 
 
+SNOOPING = {
+    "get secrets -n kube-system": ("list", "secrets", "kube-system", ""),
+    "get secret x -n monitoring": ("get", "secrets", "monitoring", ""),
+    "get secrets -A": ("list", "secrets", "", ""),
+    "get --raw /api/v1/namespaces/monitoring/pods/x/log": ("get", "pods", "monitoring", "log"),
+    "get --raw /api/v1/namespaces/kube-system/pods/x/exec?command=env": ("get", "pods", "kube-system", "exec"),
+    "get clusterrolebindings -A": ("list", "clusterrolebindings.rbac.authorization.k8s.io", "", ""),
+    "get secrets -n kube-system --as=system:grader": ("list", "secrets", "kube-system", ""),
+}
+"""What an agent must not see -> the record that its attempt leaves."""
+
+
+async def test_attempts_to_see_what_is_not_ones_own_are_refused_and_on_record(estate):
+    """Secrets outside its scope, other namespaces' logs, who may do what: 403, and the audit log says who tried."""
+    agent, before = estate.doors.kubeconfigs["agent"], len(estate.audit())
+    for command in SNOOPING:
+        code, said = await kubectl(agent, *command.split(" "))
+        assert code != 0 and "orbidden" in said, (command, said)
+    rows = estate.audit()[before:]
+    refused = {(row.verb, row.resource, row.namespace, row.subresource) for row in rows if row.code == 403}
+    assert set(SNOOPING.values()) - refused == set()
+    assert {row.user for row in rows if row.code == 403} == {"oncall"}, "also where it acted as somebody else"
+
+
 async def test_neither_strangers_nor_forged_tokens_get_an_answer(estate):
     """Without a token, with a made-up one, and with the agent's own after its end: 401."""
     config = yaml.safe_load(estate.doors.kubeconfigs["agent"].read_text())
