@@ -35,7 +35,7 @@ from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import check_metadata, check_metadata_update, finalizer_warnings
-from itbench.kube.patch import managed
+from itbench.kube.patch import lastapplied, managed
 from itbench.kube.patch.jsonpatch import apply_json_patch
 from itbench.kube.patch.merge import apply_merge_patch
 from itbench.kube.patch.strategic import apply_strategic_patch, go_map
@@ -250,6 +250,8 @@ class Registry:
             plugin(write)
         if rules.generation and subresource != "status" and subresources.bumps_generation(resource, obj, before):
             metadata["generation"] = before["metadata"].get("generation", 0) + 1
+        if entries is not None:
+            managed.keep_times(obj, before)
         return self._commit(resource, old, obj, options, warnings)
 
     def _commit(self, resource: Resource, old: Entry, obj: Obj, options: Options, warnings: Texts) -> Result:
@@ -397,6 +399,7 @@ class Registry:
         outcome = managed.apply(live, sent, node, writer, force=options.force)
         obj = self._decode(resource, outcome.object, options, [])
         obj["metadata"]["managedFields"] = outcome.entries
+        lastapplied.follow(obj, config, options.manager)
         if "resourceVersion" not in (config.get("metadata") or {}):
             obj["metadata"].pop("resourceVersion", None)
         return self._change(resource, old, obj, options, subresource, warnings, outcome.entries)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.patch.fields import difference, intersection, union, with_parents
@@ -95,6 +96,51 @@ def test_applying_the_same_again_changes_nothing(data: dict[str, str]) -> None:
     first = copy.deepcopy(cluster.apply("m", data))
     cluster.time = 500.0
     assert cluster.apply("m", data) == first
+
+
+@settings(max_examples=40, deadline=None)
+@given(DATA.filter(bool), DATA)
+def test_an_apply_is_dated_just_if_it_changed_the_object(data: dict[str, str], more: dict[str, str]) -> None:
+    """Whoever joins in what is there already has no time; who changed something has the time of the last change."""
+    cluster = Cluster()
+    cluster.apply("m", data)
+    cluster.time = 500.0
+    joined = _entries(cluster.apply("n", data))
+    assert "time" not in joined["n"]
+    assert joined["m"]["time"] == rfc3339(0.0)
+    cluster.time = 900.0
+    forced = {**data, **more}
+    row = _entries(cluster.apply("n", forced, force=True))["n"]
+    assert row.get("time") == (None if forced == data else rfc3339(900.0))
+
+
+def _entries(obj: Obj) -> dict[str, Obj]:
+    return {row["manager"]: row for row in obj["metadata"]["managedFields"]}
+
+
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@pytest.mark.parametrize(
+    ("manager", "notes", "expected"),
+    [
+        (
+            "kubectl",
+            {LAST: "old"},
+            '{"apiVersion":"v1","data":{"a":"\\u003c1\\u003e"},"kind":"ConfigMap","metadata":{"name":"c"}}\n',
+        ),
+        ("kubectl", {}, None),
+        ("kubectl", {LAST: "old", "big": "x" * (256 * 1024 - 100)}, None),
+        ("other", {LAST: "old"}, "old"),
+    ],
+)
+def test_kubectl_keeps_the_annotation_of_client_side_apply(manager: str, notes: dict, expected: str | None) -> None:
+    """It is set to what was sent, without annotations that are not there; others leave it alone."""
+    cluster = Cluster()
+    body = {"metadata": {"name": "c", "annotations": notes}, "data": {"a": "<1>"}}
+    cluster.registry.create(cluster.maps, body, "t", Options("kubectl-create"))
+    found = cluster.apply(manager, {"a": "<1>"})["metadata"].get("annotations", {})
+    assert found.get(LAST) == expected
 
 
 def test_conflicts_name_manager_and_paths() -> None:

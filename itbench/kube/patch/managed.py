@@ -3,7 +3,7 @@
 Entries are kept in their wire form. The registry calls `record_update` after every other write and `apply` for apply patches.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from itbench.kube.client import ApiError, Obj
@@ -130,7 +130,7 @@ def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: b
     """
     sent = field_set(config, node)
     merged = merge(live, config, node)
-    changed, _ = compare(strip(live), strip(merged), node)
+    changed, removed = compare(strip(live), strip(merged), node)
     wanted = intersection(changed, sent)
     others: Entries = []
     prior: Obj | None = None
@@ -149,17 +149,30 @@ def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: b
             others.append(entry)
     if conflicts and not force:
         raise conflict(conflicts)
+    # Who applies what is there already is not dated: the entry keeps its time, or has none.
+    idle = bool(live) and not changed and not removed
     if prior is not None:
         keep = sent
         for entry in others:
             keep = union(keep, entry.get("fieldsV1", {}))
         gone = difference(with_parents(prior.get("fieldsV1", {})), with_parents(keep))
-        merged = _prune(merged, gone, node)
-    if prior is not None and prior.get("fieldsV1") == sent and prior.get("apiVersion") == writer.api_version:
-        others.append(prior)
-    elif sent:
-        others.append(_entry(writer, "Apply", sent))
+        whole, merged = merged, _prune(merged, gone, node)
+        idle = idle and merged == whole
+    if sent:
+        time = (prior or {}).get("time", "") if idle else writer.time
+        others.append(_entry(replace(writer, time=time), "Apply", sent))
     return Applied(merged, _sort(others))
+
+
+def keep_times(obj: Obj, before: Obj) -> None:
+    """Take the old entries of an applied object when nothing but times tells it from what it was (changed in place)."""
+    metadata, known = obj["metadata"], before["metadata"]
+    new, old = metadata.get("managedFields") or [], known.get("managedFields") or []
+    if new == old or [{**row, "time": ""} for row in new] != [{**row, "time": ""} for row in old]:
+        return
+    was = {**before, "metadata": {**known, "managedFields": new, "resourceVersion": metadata.get("resourceVersion")}}
+    if {**obj, "metadata": {**metadata, "resourceVersion": metadata.get("resourceVersion")}} == was:
+        metadata["managedFields"] = old
 
 
 def merge(live: Any, config: Any, node: Node | None) -> Any:
