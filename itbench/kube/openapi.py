@@ -112,7 +112,8 @@ def _operation(resource: Resource, method: str, ref: str, action: str) -> Obj:
         out["requestBody"] = {"content": {"*/*": {"schema": schema}}, "required": True}
     elif method == "patch":
         patch = {"schema": {"$ref": f"{_PREFIX}{_META}Patch"}}
-        out["requestBody"] = {"content": dict.fromkeys(_PATCH_TYPES[:3] if resource.custom else _PATCH_TYPES, patch), "required": True}
+        kinds = _PATCH_TYPES[:3] if resource.custom else _PATCH_TYPES
+        out["requestBody"] = {"content": dict.fromkeys(kinds, patch), "required": True}
     return out
 
 

@@ -5,7 +5,7 @@ from itbench.kube.client import Obj, Objs
 
 def find(conditions: Objs | None, kind: str) -> Obj | None:
     """The condition of a type."""
-    return next((c for c in conditions or () if c["type"] == kind), None)
+    return next((c for c in conditions or () if c.get("type") == kind), None)
 
 
 def set_condition(conditions: Objs | None, new: Obj) -> Objs:
@@ -14,24 +14,24 @@ def set_condition(conditions: Objs | None, new: Obj) -> Objs:
     `lastTransitionTime` is kept when the status stays.
     """
     old = find(conditions, new["type"])
-    if old is not None and old["status"] == new["status"] and old.get("reason") == new.get("reason"):
+    if old is not None and old.get("status") == new["status"] and old.get("reason") == new.get("reason"):
         return list(conditions or ())
-    if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
+    if old is not None and old.get("status") == new["status"] and "lastTransitionTime" in old:
         new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
     return [*remove(conditions, new["type"]), new]
 
 
 def remove(conditions: Objs | None, kind: str) -> Objs:
     """The list without a type."""
-    return [c for c in conditions or () if c["type"] != kind]
+    return [c for c in conditions or () if c.get("type") != kind]
 
 
 def upsert(conditions: Objs | None, new: Obj) -> Objs:
     """The list with a condition replaced in place (or appended); `lastTransitionTime` kept when the status stays."""
     found = list(conditions or ())
     for index, old in enumerate(found):
-        if old["type"] == new["type"]:
-            if old["status"] == new["status"] and "lastTransitionTime" in old:
+        if old.get("type") == new["type"]:
+            if old.get("status") == new["status"] and "lastTransitionTime" in old:
                 new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
             found[index] = new
             return found

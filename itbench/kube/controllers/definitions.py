@@ -30,7 +30,7 @@ def _keys_of_group(change: Change, cache: Cache) -> list[Key]:
 
 def _is_unsettled(definition: Obj) -> bool:
     rows = (definition.get("status") or {}).get("conditions") or ()
-    return not any(row["type"] == "NamesAccepted" and row["status"] == "True" for row in rows)
+    return not any(row.get("type") == "NamesAccepted" and row.get("status") == "True" for row in rows)
 
 
 def _taken(context: Context, definition: Obj) -> tuple[set[str], set[str]]:
@@ -92,7 +92,7 @@ def _findings(definition: Obj, problem: tuple[str, str] | None) -> list[tuple[st
         return found
     found.append(("NamesAccepted", "False", *problem))
     rows = (definition.get("status") or {}).get("conditions") or ()
-    if not any(row["type"] == "Established" and row["status"] == "True" for row in rows):
+    if not any(row.get("type") == "Established" and row.get("status") == "True" for row in rows):
         found.append(("Established", "False", "NotAccepted", "not all names are accepted"))
     return found
 
@@ -130,8 +130,8 @@ def _clean(context: Context, definition: Obj) -> None:
     name = definition["metadata"]["name"]
     rows = (definition.get("status") or {}).get("conditions") or []
     row = terminating("InstanceDeletionInProgress", "CustomResource deletion is in progress", context.stamp())
-    conditions = upsert([old for old in rows if old["type"] != "Terminating"], row)
-    if not any(old["reason"] == row["reason"] for old in rows if old["type"] == "Terminating"):
+    conditions = upsert([old for old in rows if old.get("type") != "Terminating"], row)
+    if not any(old.get("reason") == row["reason"] for old in rows if old.get("type") == "Terminating"):
         state = {**definition["status"], "conditions": conditions}
         definition = context.client.update(DEFINITIONS, {**definition, "status": state}, subresource="status")
     left = context.cache.list(name)

@@ -31,5 +31,5 @@ def mark(definition: Obj, before: Obj, stamp: str) -> None:
     if "generation" in before:
         metadata["generation"] = before["generation"]
     text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    rows = [row for row in state.get("conditions") or () if row["type"] != "Terminating"]
+    rows = [row for row in state.get("conditions") or () if row.get("type") != "Terminating"]
     state["conditions"] = [*rows, terminating("InstanceDeletionPending", text, stamp)]

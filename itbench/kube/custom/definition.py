@@ -68,6 +68,9 @@ def default(obj: Obj) -> None:
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None:
         service.setdefault("port", 443)
+    for row in (obj.get("status") or {}).get("conditions") or ():
+        row.setdefault("type", "")
+        row.setdefault("status", "")
     for version in spec.get("versions") or ():
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is not None:
@@ -349,7 +352,7 @@ def validate_update(new: Obj, old: Obj, check: Check) -> None:
     """What may not change once the names are accepted."""
     mine, theirs = new["spec"], old["spec"]
     rows = ((old.get("status") or {}).get("conditions")) or ()
-    if any(row["type"] == "Established" and row["status"] == "True" for row in rows):
+    if any(row.get("type") == "Established" and row.get("status") == "True" for row in rows):
         check.immutable("spec.scope", mine.get("scope"), theirs.get("scope"))
         check.immutable("spec.names.kind", mine["names"].get("kind"), theirs["names"].get("kind"))
     check.immutable("spec.group", mine.get("group"), theirs.get("group"))

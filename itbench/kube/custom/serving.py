@@ -19,7 +19,7 @@ _SUB_VERBS = ("get", "patch", "update")
 def is_true(definition: Obj, kind: str) -> bool:
     """Whether a condition of a definition holds."""
     rows = (definition.get("status") or {}).get("conditions") or ()
-    return any(row["type"] == kind and row["status"] == "True" for row in rows)
+    return any(row.get("type") == kind and row.get("status") == "True" for row in rows)
 
 
 def _subresources(group: str, version: Obj, kind: str) -> tuple[Subresource, ...]:
