@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from itbench.kube.client import ApiError, Obj, Objs
+from itbench.kube.controllers import claims
 from itbench.kube.controllers.base import (
     Context,
     Controller,
@@ -23,7 +24,6 @@ from itbench.kube.controllers.pods import available_at, from_template, is_availa
 from itbench.kube.controllers.replicaset import claim
 
 RESOURCE = "statefulsets.apps"
-CLAIMS = "persistentvolumeclaims"
 HASH = "controller.kubernetes.io/hash"
 REVISION = "controller-revision-hash"
 
@@ -98,6 +98,8 @@ def reconcile(context: Context, namespace: str, name: str) -> None:
 
 def _step(this: Round) -> None:
     """Create, wait, scale down or update: in order at most one of them."""
+    for number, pod in sorted(this.pods.items()):
+        claims.retain(this.context, this.owner, pod, leaving=number not in this.numbers)
     if not _fill(this):
         return
     if not _condemn(this):
@@ -120,7 +122,7 @@ def _fill(this: Round) -> bool:
         if not this.healthy(pod) and this.ordered:
             _wait_available(this, pod)
             return False
-        _ensure_claims(this, number)
+        claims.ensure(this.context, this.owner, number)
     return True
 
 
@@ -154,7 +156,7 @@ def _create(this: Round, number: int) -> None:
     name, set_name = f"{owner['metadata']['name']}-{number}", owner["metadata"]["name"]
     pod = _pod(this, number, name)
     try:
-        _ensure_claims(this, number)
+        claims.ensure(this.context, this.owner, number)
         made = context.client.create("pods", pod, owner["metadata"]["namespace"])
     except ApiError as error:
         text = f"create Pod {name} in StatefulSet {set_name} failed error: {error}"
@@ -176,37 +178,16 @@ def _pod(this: Round, number: int, name: str) -> Obj:
     spec = {**pod["spec"], "hostname": name}
     if owner["spec"].get("serviceName"):
         spec["subdomain"] = owner["spec"]["serviceName"]
-    claims = owner["spec"].get("volumeClaimTemplates") or ()
-    if claims:
-        names = {c["metadata"]["name"] for c in claims}
+    templates = owner["spec"].get("volumeClaimTemplates") or ()
+    if templates:
+        names = {c["metadata"]["name"] for c in templates}
         kept = [v for v in spec.get("volumes") or () if v["name"] not in names]
         mounted = [
             {"name": c["metadata"]["name"], "persistentVolumeClaim": {"claimName": f"{c['metadata']['name']}-{name}"}}
-            for c in claims
+            for c in templates
         ]
         spec["volumes"] = [*mounted, *kept]
     return {**pod, "spec": spec}
-
-
-def _ensure_claims(this: Round, number: int) -> None:
-    owner, context = this.owner, this.context
-    namespace, set_name = owner["metadata"]["namespace"], owner["metadata"]["name"]
-    pod_name = f"{set_name}-{number}"
-    for template in owner["spec"].get("volumeClaimTemplates") or ():
-        name = f"{template['metadata']['name']}-{pod_name}"
-        if context.cache.get(CLAIMS, namespace, name) is not None:
-            continue
-        meta = {k: v for k, v in template["metadata"].items() if k in ("labels", "annotations")}
-        meta["labels"] = {**(meta.get("labels") or {}), **(owner["spec"]["selector"].get("matchLabels") or {})}
-        body = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {**meta, "name": name, "namespace": namespace},
-            "spec": template["spec"],
-        }
-        context.client.create(CLAIMS, body, namespace)
-        text = f"create Claim {name} Pod {pod_name} in StatefulSet {set_name} success"
-        context.event(owner, "SuccessfulCreate", text)
 
 
 def _delete(this: Round, pod: Obj) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 from fake_kubelet import FakeKubelets, Obj, cluster
 
 
@@ -204,3 +205,31 @@ def test_scaling_down_waits_while_more_than_one_member_is_not_well() -> None:
     k.client.patch("statefulsets.apps", "db", "default", {"spec": {"replicas": 0}})
     k.settle()
     assert len(k.client.list("pods", "default")) == 3
+
+
+@pytest.mark.parametrize(
+    ("when_scaled", "when_deleted", "after_scaling", "after_deleting"),
+    [("Retain", "Retain", 3, 3), ("Delete", "Retain", 1, 1), ("Retain", "Delete", 3, 0), ("Delete", "Delete", 1, 0)],
+)
+def test_claims_go_when_the_policy_says_so(
+    when_scaled: str, when_deleted: str, after_scaling: int, after_deleting: int
+) -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}}
+    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}
+    policy = {"whenScaled": when_scaled, "whenDeleted": when_deleted}
+    k = cluster()
+    for number in range(3):
+        volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": f"/v{number}"}}
+        k.client.create("persistentvolumes", {"metadata": {"name": f"v{number}"}, "spec": volume})
+    k.client.create(
+        "statefulsets.apps", stateful(volumeClaimTemplates=[claim], persistentVolumeClaimRetentionPolicy=policy)
+    )
+    k.settle()
+    assert len(k.client.list("persistentvolumeclaims", "default")) == len(k.client.list("pods", "default")) == 3
+    k.client.patch("statefulsets.apps", "db", "default", {"spec": {"replicas": 1}}, subresource="scale")
+    k.settle()
+    assert len(k.client.list("persistentvolumeclaims", "default")) == after_scaling
+    k.client.delete("statefulsets.apps", "db", "default")
+    k.settle()
+    assert len(k.client.list("pods", "default")) == 0
+    assert len(k.client.list("persistentvolumeclaims", "default")) == after_deleting
