@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from itbench.kube.client import ApiError, Obj
+from itbench.kube.gotime import fault
 from itbench.kube.quantity import QUANTITY_ERROR, canonical, is_quantity
 from itbench.kube.schema import Node
 from itbench.kube.status import bad_request
@@ -77,7 +78,8 @@ class Decoded:
     unknown: list[str] = field(default_factory=list)
 
 
-def _json_name(value: Any) -> str:
+def json_name(value: Any) -> str:
+    """What Go's decoder calls the type of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
@@ -124,8 +126,12 @@ class _Decoder:
         plain = ".".join(part.split("[")[0] for part in path.split("."))
         where = f"struct field {owner}.{plain} " if plain else "value "
         return WrongType(
-            f"json: cannot unmarshal {_json_name(value)} into Go {where}of type {_go_name(node, plain.rsplit('.', 1)[-1])}"
+            f"json: cannot unmarshal {json_name(value)} into Go {where}of type {_go_name(node, plain.rsplit('.', 1)[-1])}"
         )
+
+    def out_of_range(self, value: int, node: Node, owner: str, path: str) -> WrongType:
+        text = str(self.fail(value, node, owner, path))
+        return WrongType(text.replace("unmarshal number", f"unmarshal number {value}", 1))
 
     def value(self, value: Any, node: Node, owner: str, path: str) -> Any:
         kind = node.kind
@@ -150,10 +156,11 @@ class _Decoder:
     def scalar(self, value: Any, node: Node, owner: str, path: str) -> Any:
         kind = node.kind
         if kind == "integer":
-            if type(value) is int:
-                return value
-            if type(value) is float and value.is_integer():
-                return int(value)
+            whole = int(value) if type(value) is float and value.is_integer() else value
+            if type(whole) is int:
+                if not _fits(whole, node):
+                    raise self.out_of_range(whole, node, owner, path)
+                return whole
         elif kind == "boolean":
             if type(value) is bool:
                 return value
@@ -171,6 +178,8 @@ class _Decoder:
                 return value
         elif kind == "time":
             if type(value) is str:
+                if why := fault(value, micro=_is_micro(node)):
+                    raise WrongType(why)
                 return value
         else:
             return clone(value)
@@ -215,6 +224,18 @@ class _Decoder:
             key: self.value(row, values, owner, path) if row is not None else _zero(values)
             for key, row in value.items()
         }
+
+
+_INT32, _INT64 = 2**31, 2**63
+
+
+def _fits(value: int, node: Node) -> bool:
+    limit = _INT32 if node.format == "int32" else _INT64
+    return -limit <= value < limit
+
+
+def _is_micro(node: Node) -> bool:
+    return node.name.endswith("MicroTime")
 
 
 _BASE64 = re.compile("[A-Za-z0-9+/\r\n]*")
@@ -300,7 +321,7 @@ def _quick_struct(value: Obj, node: Node) -> Obj:
             if raw or key in required or key in _POINTER_STRINGS:
                 out[key] = raw
         elif kind in ("integer", "boolean"):
-            if type(raw) is not (int if kind == "integer" else bool):
+            if type(raw) is not (int if kind == "integer" else bool) or not -_INT32 <= raw < _INT32:
                 raise _Odd
             if raw or key in required or key not in _ZERO_DROPPED:
                 out[key] = raw
@@ -326,7 +347,11 @@ def _quick(value: Any, node: Node) -> Any:
     if kind == "map" and found is dict and node.values is not None:
         values = node.values
         return {key: _quick(row, values) for key, row in value.items()}
-    if (kind in ("string", "time") and found is str and node.format != "byte") or (kind == "integer" and found is int):
+    if kind == "string" and found is str and node.format != "byte":
+        return value
+    if kind == "integer" and found is int and -_INT32 <= value < _INT32:
+        return value
+    if kind == "time" and found is str and not fault(value, micro=_is_micro(node)):
         return value
     if kind == "quantity" and found is str and is_quantity(value):
         return canonical(value)

@@ -78,7 +78,10 @@ class DoorClock:
             return [self._walk(item, rows[i] if i < len(rows) else None, own) for i, item in enumerate(value)]
         if isinstance(value, str) and 20 <= len(value) <= 40 and _SENT.fullmatch(value):
             here = [stored] if isinstance(stored, str) and _SENT.fullmatch(stored) else []
-            return self._back(value, here, own)
+            try:
+                return self._back(value, here, own)
+            except (ValueError, OverflowError):
+                return value  # looks like a time but is none: whoever decodes it says so
         return value
 
     def _back(self, text: str, here: list[str], own: list[str]) -> str:

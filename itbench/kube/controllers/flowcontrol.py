@@ -22,7 +22,8 @@ def _all(change: Change, cache: Cache) -> list[Key]:
 
 
 def _level(schema: Obj) -> str:
-    return str(schema["spec"]["priorityLevelConfiguration"]["name"])
+    spec = schema.get("spec") or {}
+    return str((spec.get("priorityLevelConfiguration") or {}).get("name", ""))
 
 
 def reconcile(context: Context, _: str, name: str) -> None:

@@ -99,7 +99,12 @@ class Manager:
     def _wake(self, change: Change) -> None:
         for watched in (change.resource, "*"):
             for name, keys in self._watchers.get(watched, ()):
-                for namespace, key in keys(change, self.cache):
+                try:
+                    found = list(keys(change, self.cache))
+                except Exception as error:
+                    self._note(f"{name} on {change.type} of {change.resource} {key_of(change.object)}", error)
+                    continue
+                for namespace, key in found:
                     self.queue.add((name, namespace, key))
 
     def run(self, now: float) -> None:
@@ -150,11 +155,14 @@ class Manager:
         except Exception as error:
             # What people write into objects must not stop the whole cluster: note it and go on, as a real process would.
             self.queue.fail(item, now)
-            text = f"{name} {namespace}/{key}: {type(error).__name__}: {error}"
-            if text not in self.defects and len(self.defects) < DEFECTS:
-                self.defects.append(text)
+            self._note(f"{name} {namespace}/{key}", error)
         else:
             self.queue.succeed(item)
+
+    def _note(self, place: str, error: Exception) -> None:
+        text = f"{place}: {type(error).__name__}: {error}"
+        if text not in self.defects and len(self.defects) < DEFECTS:
+            self.defects.append(text)
 
     def is_behind(self) -> bool:
         """Whether there are changes that nobody looked at, or work that nobody did."""

@@ -2,10 +2,15 @@
 
 from typing import Any
 
-from itbench.kube.client import ApiError
-from itbench.kube.decode import clone
-from itbench.kube.status import bad_request, unprocessable
+import orjson
 
+from itbench.kube.client import ApiError
+from itbench.kube.decode import clone, json_name
+from itbench.kube.status import Problem, bad_request, failure, unprocessable
+
+MAX_OPERATIONS = 10_000
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+"""What `copy` may add up to: a few of them would otherwise fill any memory."""
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -13,10 +18,10 @@ class PatchFailed(Exception):
     """A path is missing or a test failed."""
 
 
-def _parts(pointer: str) -> list[str]:
+def _parts(pointer: str | None) -> list[str]:
     if pointer == "":
         return []
-    if not pointer.startswith("/"):
+    if pointer is None or not pointer.startswith("/"):
         raise PatchFailed(pointer)
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
 
@@ -88,7 +93,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _step(document: Any, row: Any) -> Any:
-    op, parts = row.get("op"), _parts(row.get("path", ""))
+    op, parts = row.get("op"), _parts(row.get("path"))
     if op == "add":
         return _add(document, parts, clone(row.get("value")))
     if op == "remove":
@@ -100,12 +105,43 @@ def _step(document: Any, row: Any) -> Any:
             raise PatchFailed("test")
         return document
     if op in ("move", "copy"):
-        source = _parts(row.get("from", ""))
+        source = _parts(row.get("from"))
         value = _read(document, source)
         if op == "move":
             document = _remove(document, source)
         return _add(document, parts, clone(value) if op == "copy" else value)
     raise PatchFailed(str(op))
+
+
+def _operations(patch: Any) -> list[Any]:
+    """The operations, of the right types; null is none.
+
+    Raises:
+        ApiError: 400 or 413.
+    """
+    if patch is None:
+        return []
+    if not isinstance(patch, list):
+        raise _undecodable(patch, "value of type []handlers.jsonPatchOp")
+    if len(patch) > MAX_OPERATIONS:
+        text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
+        raise failure(413, "RequestEntityTooLarge", f"Request entity too large: {text}", Problem())
+    for row in patch:
+        if not isinstance(row, dict | None):
+            raise _undecodable(row, "value of type handlers.jsonPatchOp")
+        for key in ("op", "path", "from"):
+            value = (row or {}).get(key)
+            if not isinstance(value, str | None):
+                raise _undecodable(value, f"struct field jsonPatchOp.{key} of type string")
+    return [row or {} for row in patch]
+
+
+def _undecodable(value: Any, what: str) -> ApiError:
+    return bad_request(f"error decoding patch: json: cannot unmarshal {json_name(value)} into Go {what}")
+
+
+def _size(value: Any) -> int:
+    return len(orjson.dumps(value))
 
 
 def apply_json_patch(document: Any, patch: Any) -> Any:
@@ -114,12 +150,14 @@ def apply_json_patch(document: Any, patch: Any) -> Any:
     Raises:
         ApiError: 400 when the patch is no list of operations; 422 when a path is missing or a test fails.
     """
-    if not isinstance(patch, list) or not all(isinstance(row, dict) for row in patch):
-        raise bad_request(
-            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
-        )
+    rows = _operations(patch)
+    copied = 0
     try:
-        for row in patch:
+        for row in rows:
+            if row.get("op") == "copy":
+                copied += _size(_read(document, _parts(row.get("from"))))
+                if copied > MAX_COPIED_BYTES:
+                    raise PatchFailed("copy")
             document = _step(document, row)
     except PatchFailed:
         raise rejected() from None
