@@ -3,12 +3,14 @@
 Texts are those of the real admission plugin; checks run in the order in which its message lists them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from itbench.kube import status
 from itbench.kube.admission.write import Write
 from itbench.kube.client import Obj
+from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.containers import all_containers
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -254,17 +256,70 @@ def _sysctls(spec: Obj) -> str:
     return f"forbidden sysctls ({', '.join(names)})" if names else ""
 
 
+def _app_armor(spec: Obj) -> str:
+    bad = [
+        row
+        for row in (spec, *all_containers(spec))
+        if (_context(row).get("appArmorProfile") or {}).get("type", "RuntimeDefault") not in _SECCOMP
+    ]
+    if not bad:
+        return ""
+    kinds = _quoted(sorted({_context(row)["appArmorProfile"]["type"] for row in bad}))
+    return f"forbidden AppArmor profile ({_setters(spec, bad)} must not set AppArmor profile type to {kinds})"
+
+
+def _setters(spec: Obj, bad: list[Obj]) -> str:
+    """The pod, its containers, or both."""
+    names = [row["name"] for row in bad if row is not spec]
+    parts = (["pod"] if any(row is spec for row in bad) else []) + ([_named("container", names)] if names else [])
+    return " and ".join(parts)
+
+
+def _handlers(container: Obj) -> Iterator[Obj]:
+    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
+        yield container.get(key) or {}
+    for key in ("postStart", "preStop"):
+        yield (container.get("lifecycle") or {}).get(key) or {}
+
+
+def _probe_hosts(spec: Obj) -> str:
+    names, hosts = [], []
+    for row in all_containers(spec):
+        actions = [handler.get(key) or {} for handler in _handlers(row) for key in ("httpGet", "tcpSocket")]
+        found = [action["host"] for action in actions if action.get("host")]
+        if found:
+            names.append(row["name"])
+            hosts += found
+    if not names:
+        return ""
+    verb = "uses" if len(names) == 1 else "use"
+    kinds = sorted(set(hosts))
+    word = "probe or lifecycle host" + ("s" if len(kinds) > 1 else "")
+    return f"probe or lifecycle host ({_named('container', names)} {verb} {word} {_quoted(kinds)})"
+
+
+def _host_process(spec: Obj) -> str:
+    bad = [
+        row for row in (spec, *all_containers(spec)) if (_context(row).get("windowsOptions") or {}).get("hostProcess")
+    ]
+    what = "must not set securityContext.windowsOptions.hostProcess=true"
+    return f"hostProcess ({_setters(spec, bad)} {what})" if bad else ""
+
+
 Rule = Callable[[Obj], str]
 _BASELINE: tuple[Rule, ...] = (
+    _app_armor,
     _capabilities,
     _host_namespaces,
     _host_paths,
     _host_ports,
+    _probe_hosts,
     _privileged,
     _proc_mount,
     _selinux,
     _seccomp,
     _sysctls,
+    _host_process,
 )
 _RESTRICTED: tuple[Rule, ...] = (
     _escalation,
@@ -279,9 +334,23 @@ _OVERRIDDEN = (_capabilities, _host_paths, _seccomp)
 _RULES = {"baseline": _BASELINE, "restricted": (*(rule for rule in _BASELINE if rule not in _OVERRIDDEN), *_RESTRICTED)}
 
 
-def violations(level: str, spec: Obj) -> list[str]:
-    """What a pod spec does that a level forbids."""
-    return [text for rule in _RULES.get(level, ()) if (text := rule(spec))]
+_SINCE: dict[Rule, int] = {_probe_hosts: 34}
+"""The minor version of the policy with which a rule came."""
+_NOT_ON_WINDOWS = frozenset({_escalation, _restricted_capabilities, _restricted_seccomp})
+_MODES = ("enforce", "audit", "warn")
+_VERSION = re.compile(r"latest|v1\.(0|[1-9]\d*)")
+
+
+def violations(level: str, spec: Obj, version: str = "latest") -> list[str]:
+    """What a pod spec does that a level (as of a version, such as `v1.25`) forbids."""
+    minor = int(version.partition(".")[2] or 0) if version != "latest" else 1000
+    windows = (spec.get("os") or {}).get("name") == "windows" and minor >= 25
+    rules = [
+        rule
+        for rule in _RULES.get(level, ())
+        if _SINCE.get(rule, 0) <= minor and not (windows and rule in _NOT_ON_WINDOWS)
+    ]
+    return [text for rule in rules if (text := rule(spec))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +362,10 @@ class Policy:
 
     def __str__(self) -> str:
         return f"{self.level}:{self.version}"
+
+    def violations(self, spec: Obj) -> list[str]:
+        """What a pod spec does that the policy forbids."""
+        return violations(self.level, spec, self.version)
 
 
 def policy_of(namespace: Obj, mode: str) -> Policy:
@@ -326,22 +399,26 @@ def pod_security(write: Write) -> None:
     spec = (template or {}).get("spec") or {}
     if write.key == "pods":
         enforce = policy_of(namespace.object, "enforce")
-        found = violations(enforce.level, spec)
+        found = enforce.violations(spec)
         if found:
             text = f'violates PodSecurity "{enforce}": {", ".join(found)}'
             raise status.forbidden(write.resource, write.name, text)
+    audit = policy_of(namespace.object, "audit")
+    if found := audit.violations(spec):
+        write.notes.append(f'{PREFIX}audit-violations: would violate PodSecurity "{audit}": {", ".join(found)}')
     warn = policy_of(namespace.object, "warn")
-    found = violations(warn.level, spec)
+    found = warn.violations(spec)
     if found:
         write.warnings.append(f'would violate PodSecurity "{warn}": {", ".join(found)}')
 
 
 def _check_namespace(write: Write) -> None:
-    """Warn about pods that a stricter level would refuse."""
+    """Refuse labels that say nothing; warn about pods that a stricter level would refuse."""
+    _check_labels(write)
     new = policy_of(write.object, "enforce")
     if write.old is None or new == policy_of(write.old, "enforce"):
         return
-    bad = list(_existing(write, new.level))
+    bad = list(_existing(write, new))
     if bad:
         write.warnings.append(
             f'existing pods in namespace "{write.name}" violate the new PodSecurity enforce level "{new}"'
@@ -349,10 +426,25 @@ def _check_namespace(write: Write) -> None:
         write.warnings.extend(bad)
 
 
-def _existing(write: Write, level: str) -> Iterator[str]:
+def _check_labels(write: Write) -> None:
+    labels = write.object["metadata"].get("labels") or {}
+    known = ((write.old or {}).get("metadata") or {}).get("labels") or {}
+    check = Check()
+    for mode in _MODES:
+        level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
+        if level is not None and level not in LEVELS and level != known.get(PREFIX + mode):
+            text = f"must be one of {', '.join(LEVELS)}"
+            check.invalid(f"metadata.labels[{PREFIX}{mode}]", level, text)
+        if version is not None and not _VERSION.fullmatch(version) and version != known.get(f"{PREFIX}{mode}-version"):
+            check.invalid(f"metadata.labels[{PREFIX}{mode}-version]", version, 'must be "latest" or "v1.x"')
+    if check:
+        raise status.invalid("Namespace", "", write.name, check.causes)
+
+
+def _existing(write: Write, policy: Policy) -> Iterator[str]:
     groups: dict[str, list[str]] = {}
     for entry in write.store.list("pods", write.name):
-        found = violations(level, entry.object["spec"])
+        found = policy.violations(entry.object["spec"])
         if found:
             texts = ", ".join(text.split(" (")[0] for text in found)
             groups.setdefault(texts, []).append(entry.name)
