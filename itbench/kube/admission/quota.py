@@ -71,11 +71,26 @@ def _in_scope(pod: Obj, scope: str, operator: str, values: list[str]) -> bool:
         return (qos_class(spec) == "BestEffort") == (scope == "BestEffort")
     if scope in ("Terminating", "NotTerminating"):
         return (spec.get("activeDeadlineSeconds") is not None) == (scope == "Terminating")
+    if scope == "CrossNamespacePodAffinity":
+        return _crosses_namespaces(spec)
     if scope == "PriorityClass":
         name = spec.get("priorityClassName", "")
         return {"In": name in values, "NotIn": name not in values, "Exists": bool(name), "DoesNotExist": not name}[
             operator
         ]
+    return False
+
+
+def _crosses_namespaces(spec: Obj) -> bool:
+    """Whether pod affinity looks into other namespaces."""
+    affinity = spec.get("affinity") or {}
+    for part in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(part) or {}
+        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [row.get("podAffinityTerm") or {} for row in preferred]
+        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
+            return True
     return False
 
 

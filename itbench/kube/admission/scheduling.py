@@ -41,7 +41,13 @@ def priority(write: Write) -> None:
         )
         raise status.forbidden(write.resource, write.name, text)
     spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
+    if spec.get("preemptionPolicy", policy) != policy:
+        text = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise status.forbidden(write.resource, write.name, text)
+    spec["preemptionPolicy"] = policy
 
 
 def _tolerates(row: Obj, taint: str) -> bool:

@@ -8,6 +8,7 @@ from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.containers import check_quantity
+from itbench.kube.kinds.quotascopes import check_scopes
 from itbench.kube.kinds.workloads import check_int_or_percent
 from itbench.kube.quantity import parse_quantity
 
@@ -124,6 +125,7 @@ def _check_quota(obj: Obj, check: Check) -> None:
                 "must be a standard resource for quota",
             ):
                 check.invalid(f"spec.hard[{name}]", name, text)
+    check_scopes(obj["spec"], check)
 
 
 _QUOTA_NAMES = frozenset(
