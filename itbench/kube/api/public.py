@@ -7,14 +7,14 @@ import orjson
 from aiohttp import web
 
 from itbench.kube import discovery
-from itbench.kube.api import documents, remotes
+from itbench.kube.api import documents, health, remotes
 from itbench.kube.api.answers import JSON, wants_pretty
 from itbench.kube.api.door import Call
+from itbench.kube.api.wire import NOSNIFF
 from itbench.kube.resources import server_version
 
 _V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _V2_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 def version() -> dict[str, str]:
@@ -38,15 +38,22 @@ def version() -> dict[str, str]:
     }
 
 
-def _json(call: Call, value: object, kind: str = JSON, *, pretty: bool = False) -> web.Response:
-    option = orjson.OPT_INDENT_2 if pretty or wants_pretty(call.query, call.agent) else 0
-    return _raw(call, orjson.dumps(value, option=option), kind)
+def _json(call: Call, value: object, *, pretty: bool = False) -> web.Response:
+    return web.Response(body=_dump(call, value, pretty=pretty), content_type=JSON)
 
 
-def _raw(call: Call, body: bytes, kind: str = JSON) -> web.Response:
-    """An answer that clients may cache by its ETag."""
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
-    found = {"Content-Type": kind, "ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
+def _dump(call: Call, value: object, *, pretty: bool = False) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if pretty or wants_pretty(call.query, call.agent) else 0)
+
+
+def _raw(call: Call, body: bytes, kind: str = JSON, *, cached: bool = False) -> web.Response:
+    """An answer with an ETag; only what is asked for by its hash, and aggregated discovery, may be kept by others."""
+    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    found = {"Content-Type": kind, "ETag": tag, "Vary": "Accept"}
+    if cached:
+        found["Cache-Control"] = "public"
+    elif "hash" in call.query:
+        found["Cache-Control"] = "public, immutable"
     if call.request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers={"ETag": tag, "Vary": "Accept"})
     return web.Response(body=body, headers=found)
@@ -54,7 +61,7 @@ def _raw(call: Call, body: bytes, kind: str = JSON) -> web.Response:
 
 def not_found() -> web.Response:
     """What the real server says to paths that it does not know."""
-    return web.Response(text="404 page not found\n", status=404)
+    return web.Response(text="404 page not found\n", status=404, headers=NOSNIFF)
 
 
 def _groups(call: Call) -> web.Response:
@@ -63,14 +70,17 @@ def _groups(call: Call) -> web.Response:
     wanted = discovery.wanted_version(call.request.headers.get("Accept", ""))
     if wanted:
         body = discovery.aggregated(table, core=core, version=wanted, stale=remotes.groups(call.door.registry))
-        return _json(call, body, discovery.AGGREGATED.format(version=wanted))
+        return _raw(call, _dump(call, body), discovery.AGGREGATED.format(version=wanted), cached=True)
     if core:
         return _json(call, discovery.api_versions(call.request.headers.get("Host", "")))
     return _json(call, discovery.group_list(table, remotes.groups(call.door.registry)))
 
 
 def _group(call: Call, name: str) -> web.Response:
-    versions = [*dict(call.door.registry.table.groups()).get(name, ()), *remotes.groups(call.door.registry).get(name, ())]
+    versions = [
+        *dict(call.door.registry.table.groups()).get(name, ()),
+        *remotes.groups(call.door.registry).get(name, ()),
+    ]
     if not versions:
         return not_found()
     return _json(call, {"kind": "APIGroup", "apiVersion": "v1", **discovery.group(name, versions)})
@@ -91,21 +101,14 @@ def _openapi(call: Call, parts: list[str]) -> web.Response:
             return _raw(call, b"", _V2_ANSWER)
         return _raw(call, documents.v2(table))
     if parts == ["openapi", "v3"]:
-        return _json(call, documents.index(table))
+        return web.Response(body=_dump(call, documents.index(table)), content_type="text/plain", charset="utf-8")
     body = documents.v3(table, "/".join(parts[2:]))
     return not_found() if body is None else _raw(call, body)
 
 
-def _health(call: Call) -> web.Response:
-    if "verbose" in call.query:
-        name = call.target.path.strip("/").split("/")[0]
-        return web.Response(text=f"[+]ping ok\n[+]log ok\n[+]etcd ok\n{name} check passed\n")
-    return web.Response(text="ok")
-
-
 def _root(call: Call) -> web.Response:
     table = call.door.registry.table
-    paths = ["/api", "/api/v1", "/apis", *_HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
+    paths = ["/api", "/api/v1", "/apis", *health.PATHS, "/openapi/v2", "/openapi/v3", "/version"]
     for group, versions in table.groups():
         if group:
             paths += [f"/apis/{group}", *(f"/apis/{group}/{v}" for v in versions)]
@@ -121,8 +124,8 @@ def serve(call: Call) -> web.Response:
         return simple[path](call)
     if path == "/version":
         return _json(call, version(), pretty=True)
-    if f"/{parts[0]}" in _HEALTH:
-        return _health(call)
+    if f"/{parts[0]}" in health.PATHS:
+        return health.serve(call)
     if parts[0] == "openapi":
         return _openapi(call, parts)
     if parts[0] == "api" and len(parts) == 2:

@@ -8,10 +8,11 @@ from typing import Any
 
 from aiohttp import web
 
-from itbench.kube.api import connections, metrics, pods, public, remotes, rest, reviews, tokenrequest
+from itbench.kube.api import connections, metrics, pods, public, remotes, rest, reviews, tokenrequest, wire
 from itbench.kube.api.answers import respond_error
 from itbench.kube.api.door import Call, Door, Plane
 from itbench.kube.api.escalation import EscalationGuard
+from itbench.kube.api.flows import Flows
 from itbench.kube.api.identity import authenticate, forbidden
 from itbench.kube.api.impersonation import Headless, impersonate, wanted
 from itbench.kube.api.outside import Weave
@@ -24,7 +25,7 @@ from itbench.kube.door import NodeDoor, Pacer
 from itbench.kube.local import LocalClient
 from itbench.kube.rbac import MASTERS, Authorizer, User
 from itbench.kube.resources import Resource
-from itbench.kube.status import Problem, failure, not_found
+from itbench.kube.status import Problem, bad_request, failure, not_found
 from itbench.kube.tls import Identity, Signer, client_pair, kubeconfig, self_signed
 
 Answer = web.StreamResponse
@@ -34,6 +35,7 @@ ADMIN = "admin"
 _LOG = logging.getLogger("itbench.kube.api")
 _NOBODY = User("", ())
 """Who asks, until he has shown who he is."""
+_TOO_LARGE = "Request entity too large: limit is"
 _LONG = frozenset({"watch"})
 _BY_NAME = {"create": False, "update": True, "patch": True}
 """Verbs that need a name in the path, or none."""
@@ -64,15 +66,24 @@ class Router:
 
     def __init__(self, door: Door) -> None:
         self._door = door
+        self._flows = Flows(door.store)
+        self._count = 0
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
         """Serve one request; whatever happens becomes an HTTP answer."""
+        assert isinstance(request, wire.WireRequest), "the server makes its requests"
+        self._count += 1
+        request.audit_id = request.headers.get(wire.AUDIT) or wire.audit_id(self._door.plane.name, self._count)
         call = self._call(request)
         try:
             self._admit(call)
             answer = await self._dispatch(call)
         except ApiError as error:
             answer = respond_error(error, request.headers.get("User-Agent", ""))
+        except web.HTTPRequestEntityTooLarge:
+            answer = respond_error(failure(413, "RequestEntityTooLarge", f"{_TOO_LARGE} {wire.MAX_BODY_BYTES}", Problem()))
+        except RecursionError:
+            answer = respond_error(bad_request("the request nests too deep: exceeded max depth"))
         except Headless as error:
             answer = web.Response(text=str(error), status=500)
         except (ConnectionResetError, asyncio.CancelledError):
@@ -97,6 +108,7 @@ class Router:
             ApiError: 401, 403.
         """
         door, target, request = self._door, call.target, call.request
+        assert isinstance(request, wire.WireRequest), "the server makes its requests"
         user = authenticate(door.tokens, request.headers.get("Authorization", ""), request.transport)
         call.user = call.asker = user
         door.pacer.enter(outside=True, free=not target.plural)
@@ -105,9 +117,11 @@ class Router:
             call.trace.detail = f"impersonate {want.user}"
             user = call.user = impersonate(user, want, request.path, door.authorizer)
             call.trace.detail = ""
+        request.flow = self._flows.of(user, call.verb, target)
         if MASTERS not in user.groups:
             access = access_of(call.verb, target)
             if not door.authorizer.allowed(user, access)[0]:
+                request.refused = True
                 raise forbidden(user, access)
 
     async def _dispatch(self, call: Call) -> Answer:
@@ -122,6 +136,8 @@ class Router:
 
     def _handler(self, call: Call) -> Handler:
         target = call.target
+        if call.request.method == "HEAD":
+            return _refuse
         if not target.plural:
             return public.serve if call.request.method in ("GET", "HEAD") else _refuse
         resource = self._door.registry.table.lookup(target.group, target.version, target.plural)
@@ -312,7 +328,13 @@ async def serve(
     steps = plane.registry.validating
     steps[:] = [*(step for step in steps if not isinstance(step, EscalationGuard)), EscalationGuard(authorizer)]
     runner = web.ServerRunner(
-        web.Server(Router(shared), handler_cancellation=True, access_log=None), shutdown_timeout=1.0
+        web.Server(
+            Router(shared),
+            request_factory=wire.make_request,
+            handler_cancellation=True,
+            access_log=None,
+        ),
+        shutdown_timeout=1.0,
     )
     await runner.setup()
     context: ssl.SSLContext | None = identity.context(clients=True) if secure else None

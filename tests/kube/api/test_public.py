@@ -57,8 +57,8 @@ async def test_plain_discovery_is_served_to_everybody_else(site: Any) -> None:
 
 async def test_discovery_may_be_cached_by_its_tag(site: Any) -> None:
     """A second request with If-None-Match is answered 304 without body."""
-    first = await site.http("GET", "/apis")
-    again = await site.http("GET", "/apis", headers={"If-None-Match": first.headers["ETag"]})
+    first = await site.http("GET", "/apis", headers={"Accept": V2})
+    again = await site.http("GET", "/apis", headers={"Accept": V2, "If-None-Match": first.headers["ETag"]})
     assert (again.status, again.body) == (304, b"")
 
 
@@ -97,3 +97,18 @@ async def test_version_and_health_answer(site: Any) -> None:
     assert "/apis/apps/v1" in (await site.http("GET", "/")).json["paths"]
     lost = await site.http("GET", "/nosuch")
     assert (lost.status, lost.body) == (404, b"404 page not found\n")
+
+
+CHECKS = {"healthz": 32, "livez": 32, "readyz": 35}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+async def test_health_lists_its_checks_and_answers_for_each(site: Any, name: str) -> None:
+    """Every check that is listed has a path of its own; what is left out says so; others are not found."""
+    lines = (await site.http("GET", f"/{name}?verbose&exclude=etcd")).body.decode().splitlines()
+    assert lines[:3] == ["[+]ping ok", "[+]log ok", "[+]etcd excluded: ok"]
+    assert lines[-1] == f"{name} check passed"
+    assert len(lines) == CHECKS[name] + 1
+    for line in lines[:-1]:
+        assert (await site.http("GET", f"/{name}/{line[3:].split()[0]}")).body == b"ok"
+    assert (await site.http("GET", f"/{name}/nosuch")).status == 404

@@ -1,0 +1,102 @@
+"""Which flow schema and priority level a request belongs to: what API Priority and Fairness says of it in its answer.
+
+Nothing is queued here: requests are served as they come. Called by `server` for every request, so the schemas are kept sorted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from itbench.kube.api.paths import CONNECT, Target
+from itbench.kube.client import Obj
+from itbench.kube.controllers.flowcontrol import LEVELS, SCHEMAS
+from itbench.kube.rbac import User
+from itbench.kube.store import Store
+
+_LONG = CONNECT | {"log"}
+_ACCOUNT = "system:serviceaccount:"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A flow schema and its priority level, by name and uid."""
+
+    schema: str
+    level: str
+    schema_uid: str
+    level_uid: str
+
+
+class Flows:
+    """The flow schemas of one server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: tuple[int, ...] = ()
+        self._sorted: list[tuple[Obj, Flow]] = []
+
+    def of(self, user: User, verb: str, target: Target) -> Flow | None:
+        """The first schema that matches, by precedence and name; None for connections, which are not counted."""
+        if target.subresource in _LONG:
+            return None
+        self._refresh()
+        return next((flow for spec, flow in self._sorted if matches(spec, user, verb, target)), None)
+
+    def _refresh(self) -> None:
+        """Sort again if a schema or level was written since the last request."""
+        schemas, levels = self._store.list(SCHEMAS), self._store.list(LEVELS)
+        seen = tuple(entry.revision for entry in (*schemas, *levels))
+        if seen == self._seen:
+            return
+        self._seen, uids = seen, {entry.name: str(entry.object["metadata"]["uid"]) for entry in levels}
+        rows = sorted(schemas, key=lambda entry: (entry.object["spec"].get("matchingPrecedence", 1000), entry.name))
+        self._sorted = []
+        for entry in rows:
+            spec, uid = entry.object["spec"], str(entry.object["metadata"]["uid"])
+            level = str(spec["priorityLevelConfiguration"]["name"])
+            if level in uids:
+                self._sorted.append((spec, Flow(entry.name, level, uid, uids[level])))
+
+
+def matches(spec: Obj, user: User, verb: str, target: Target) -> bool:
+    """Whether a FlowSchema's spec covers a request."""
+    return any(
+        any(_is_subject(subject, user) for subject in rule.get("subjects") or ())
+        and (_covers(rule, verb, target) if target.plural else _covers_path(rule, verb, target.path))
+        for rule in spec.get("rules") or ()
+    )
+
+
+def _is_subject(subject: Obj, user: User) -> bool:
+    if subject["kind"] == "User":
+        return subject["user"]["name"] in ("*", user.name)
+    if subject["kind"] == "Group":
+        return subject["group"]["name"] == "*" or subject["group"]["name"] in user.groups
+    account = subject["serviceAccount"]
+    prefix = f"{_ACCOUNT}{account['namespace']}:"
+    return user.name.startswith(prefix) if account["name"] == "*" else user.name == prefix + account["name"]
+
+
+def _has(values: Sequence[str] | None, value: str) -> bool:
+    return values is not None and ("*" in values or value in values)
+
+
+def _covers(rule: Obj, verb: str, target: Target) -> bool:
+    what = f"{target.plural}/{target.subresource}" if target.subresource else target.plural
+    return any(
+        _has(row.get("verbs"), verb)
+        and _has(row.get("apiGroups"), target.group)
+        and _has(row.get("resources"), what)
+        and (_has(row.get("namespaces"), target.namespace) if target.namespace else bool(row.get("clusterScope")))
+        for row in rule.get("resourceRules") or ()
+    )
+
+
+def _covers_path(rule: Obj, verb: str, path: str) -> bool:
+    return any(
+        _has(row.get("verbs"), verb)
+        and any(
+            url in ("*", path) or (url.endswith("/*") and path.startswith(url[:-1]))
+            for url in row.get("nonResourceURLs") or ()
+        )
+        for row in rule.get("nonResourceRules") or ()
+    )
