@@ -17,6 +17,7 @@ from itbench.kube.store import Entry, Expired, Store
 KEPT_S = 300.0
 """World seconds for which the state of a first chunk can be gone on with."""
 _PRESENT = -1
+_MATCH = "resourceVersionMatch"
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -32,10 +33,11 @@ def begin(store: Store, resource: Resource, namespace: str, query: ListQuery, no
         now: world seconds.
 
     Raises:
-        ApiError: 400, the token is damaged; 410, its state is forgotten.
+        ApiError: 400 or 422, token or version are wrong; 410, their state is forgotten; 504, it has not come yet.
     """
+    version = _check(query)
     if not query.token:
-        return store.list(resource.storage, namespace), store.revision
+        return _at(store, resource, namespace, version, exact=_is_exact(query))
     revision, since, after = _read_token(query.token)
     if revision == _PRESENT:
         entries, revision = store.list(resource.storage, namespace), store.revision
@@ -47,6 +49,46 @@ def begin(store: Store, resource: Resource, namespace: str, query: ListQuery, no
         except Expired:
             raise _expired(since, after) from None
     return [entry for entry in entries if (entry.namespace, entry.name) > after], revision
+
+
+def _check(query: ListQuery) -> int:
+    """The resourceVersion asked for, 0 for any."""
+    if query.version and not query.version.isdigit():
+        shown = f'"{query.version}"'
+        text = f"invalid resource version: resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}"
+        raise status.bad_request(f"{text}: invalid syntax")
+    version, why = int(query.version or "0"), ""
+    if query.match not in ("", "Exact", "NotOlderThan"):
+        text = f'Unsupported value: "{query.match}": supported values: "Exact", "NotOlderThan", ""'
+        cause = status.Cause("FieldValueNotSupported", _MATCH, text)
+        raise status.invalid("ListOptions", "meta.k8s.io", "", [cause])
+    if query.match and not query.version:
+        why = f"{_MATCH} is forbidden unless resourceVersion is provided"
+    elif query.match and query.token:
+        why = f"{_MATCH} is forbidden when continue is provided"
+    elif query.match == "Exact" and version == 0:
+        why = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
+    if why:
+        cause = status.Cause("FieldValueForbidden", _MATCH, f"Forbidden: {why}")
+        raise status.invalid("ListOptions", "meta.k8s.io", "", [cause])
+    return version
+
+
+def _is_exact(query: ListQuery) -> bool:
+    return query.match == "Exact" or bool(not query.match and query.limit)
+
+
+def _at(store: Store, resource: Resource, namespace: str, version: int, *, exact: bool) -> tuple[Entries, int]:
+    if version > store.revision:
+        text = f"Too large resource version: {version}, current: {store.revision}"
+        cause = status.Cause("ResourceVersionTooLarge", "", "Too large resource version")
+        raise status.failure(504, "Timeout", f"Timeout: {text}", None, [cause], 1)
+    if not version or not exact:
+        return store.list(resource.storage, namespace), store.revision
+    try:
+        return store.list_at(resource.storage, namespace, version), version
+    except Expired:
+        raise status.expired("The resourceVersion for the provided list is too old.") from None
 
 
 def write_token(revision: int, last: Entry, now: float) -> str:

@@ -77,12 +77,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Selectors and paging of a list."""
+    """Selectors and paging of a list; `version` and `match` are its resourceVersion and resourceVersionMatch as sent."""
 
     labels: str = ""
     fields: str = ""
     limit: int = 0
     token: str = ""
+    version: str = ""
+    match: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -388,3 +388,26 @@ def test_a_status_may_bring_labels_and_annotations_but_no_spec(registry: Registr
         assert found["metadata"]["annotations"]["k"] == "v"
         assert found["metadata"]["labels"]["a"] == ("b" if name == "deployments.apps" else "c")
         assert not found["spec"].get("paused") and not found["spec"].get("suspend")
+
+
+def test_a_list_may_be_of_an_exact_version(registry: Registry, client: LocalClient) -> None:
+    """Exact shows what was there then; a version that has not come yet is a time-out, nonsense a bad request."""
+    maps = registry.table.named("configmaps")
+    first = client.create("configmaps", _config("a"), "t")["metadata"]["resourceVersion"]
+    client.create("configmaps", _config("b"), "t")
+
+    def names(**query: Any) -> list[str]:
+        return [entry.name for entry in registry.list(maps, "t", ListQuery(**query)).entries]
+
+    assert names(version=first, match="Exact") == names(version=first, limit=5) == ["a"]
+    assert names(version=first, match="NotOlderThan") == names(version=first) == names(version="0") == ["a", "b"]
+    for query, code in (
+        ({"version": "999999"}, 504),
+        ({"version": "abc"}, 400),
+        ({"match": "Exact"}, 422),
+        ({"match": "Exact", "version": "0"}, 422),
+        ({"match": "Foo", "version": "1"}, 422),
+    ):
+        with pytest.raises(ApiError) as caught:
+            names(**query)
+        assert caught.value.code == code

@@ -63,8 +63,9 @@ def list_query(call: Call) -> ListQuery:
     limit = query.get("limit", "0")
     if not limit.isdigit():
         raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
+    at = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     return ListQuery(
-        query.get("labelSelector", ""), query.get("fieldSelector", ""), int(limit), query.get("continue", "")
+        query.get("labelSelector", ""), query.get("fieldSelector", ""), int(limit), query.get("continue", ""), *at
     )
 
 
