@@ -29,7 +29,10 @@ class LocalClient:
             raise status.failure(
                 404, "NotFound", "the server could not find the requested resource", status.Problem(kind=name)
             )
-        return found
+        if found.model is None:
+            return found
+        stored = found.model.stored_version
+        return self.registry.table.lookup(found.group, stored, found.plural) or found
 
     def get(self, resource: str, name: str, namespace: str = "") -> Obj:
         """One object."""

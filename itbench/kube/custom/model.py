@@ -68,6 +68,11 @@ class Model:
         return tuple(row["jsonPath"].removeprefix(".") for row in self.version.get("selectableFields") or ())
 
     @property
+    def stored_version(self) -> str:
+        """The version in which objects are stored; clients in process speak it, so that nothing is converted for them."""
+        return conversion.storage_version(self.definition)
+
+    @property
     def terminating(self) -> bool:
         """Whether the definition is being deleted: nothing can be created any more."""
         return bool(self.definition["metadata"].get("deletionTimestamp"))
@@ -112,7 +117,7 @@ class Model:
 
     def write(self, obj: Obj) -> Obj:
         """An object of this version in the one that is stored."""
-        stored = conversion.storage_version(self.definition)
+        stored = self.stored_version
         if stored == self.version["name"]:
             return obj
         return prune(conversion.convert(self.definition, obj, stored), self.schemas[stored])

@@ -19,7 +19,7 @@ SUBRESOURCES = {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "s
 
 def _conditions(estate: Any, name: str = "widgets.ex.io") -> dict:
     rows = estate.client.get(DEFINITIONS, name)["status"]["conditions"]
-    return {row["type"]: (row["status"], row["reason"], row["message"]) for row in rows}
+    return {row["type"]: (row["status"], row.get("reason"), row["message"]) for row in rows}
 
 
 def _widget(name: str = "w", **parts: Any) -> dict:
@@ -264,3 +264,51 @@ def test_an_absent_api_server_is_reported(estate: Any) -> None:
     estate.settle()
     text = 'endpointslices for service/s in "default" have no addresses with port name ""'
     assert condition() == ("MissingEndpoints", text)
+
+
+@pytest.mark.parametrize(
+    ("client", "why"),
+    [
+        (
+            {"service": {"name": "hook", "namespace": "default", "path": "/convert"}},
+            'Post "https://hook.default.svc:443/convert?timeout=30s": service "hook" not found',
+        ),
+        (
+            {"url": "https://nowhere.invalid/convert"},
+            'Post "https://nowhere.invalid/convert?timeout=30s": dial tcp: lookup nowhere.invalid: no such host',
+        ),
+    ],
+)
+def test_conversion_webhooks_cannot_be_reached(estate: Any, definition: Any, client: dict, why: str) -> None:
+    """The stored version works, the other one answers 500 with the real text; the cluster's own work goes on."""
+    made = definition({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    made["spec"]["versions"].append({**made["spec"]["versions"][0], "name": "v2", "storage": False})
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+    made["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+    estate.define(made)
+    held = _widget("w", spec={"x": 1})
+    held["metadata"]["finalizers"] = ["a.b/c"]
+    estate.client.create("widgets.ex.io", held, "default")
+    row = estate.registry.table.lookup("ex.io", "v2", "widgets")
+    with pytest.raises(ApiError) as caught:
+        estate.registry.view(row, estate.registry.get(row, "w", "default"))
+    assert (caught.value.code, str(caught.value)) == (
+        500,
+        f"conversion webhook for ex.io/v1, Kind=Widget failed: {why}",
+    )
+    estate.client.delete(DEFINITIONS, "widgets.ex.io")
+    estate.settle()
+    estate.client.patch("widgets.ex.io", "w", "default", {"metadata": {"finalizers": None}})
+    estate.settle()
+    assert estate.registry.table.find("widgets.ex.io") is None
+    assert estate.plane.defects == []
+
+
+def test_a_condition_without_a_type_stops_nobody(estate: Any, definition: Any) -> None:
+    """Whatever clients write into the status of a definition, controllers go on."""
+    estate.define(definition(SPEC))
+    state = {"status": {"conditions": [{"message": "odd"}]}}
+    estate.client.patch(DEFINITIONS, "widgets.ex.io", "", state, subresource="status")
+    estate.settle()
+    assert _conditions(estate)["Established"][0] == "True"
+    assert estate.plane.defects == []
