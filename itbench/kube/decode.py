@@ -14,6 +14,8 @@ from itbench.kube.quantity import QUANTITY_ERROR, canonical, is_quantity
 from itbench.kube.schema import Node
 from itbench.kube.status import bad_request
 
+MAX_DEPTH = 200
+"""Levels of a body; the encoder of stored objects goes to 254, a real server's to 10,000."""
 _DROP = object()
 
 _POINTER_STRINGS = frozenset(
@@ -296,6 +298,22 @@ def clone(value: Any) -> Any:
     if type(value) is list:
         return [clone(row) for row in value]
     return value
+
+
+def check_depth(value: Any) -> None:
+    """Raises ApiError 400 when a value nests too deep; does not itself recurse."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise bad_request(f"exceeded max depth ({MAX_DEPTH})")
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += [row for row in one.values() if isinstance(row, dict | list)]
+            elif isinstance(one, list):
+                below += [row for row in one if isinstance(row, dict | list)]
+        level = below
 
 
 class _Odd(Exception):

@@ -29,8 +29,9 @@ from itbench.kube import admission, deletion, pages, schema, status, subresource
 from itbench.kube.admission import Operation, Plugin, Services, Write
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.custom import definition, serving, typed
-from itbench.kube.decode import converter_text, decode, handled_as
+from itbench.kube.decode import check_depth, converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
+from itbench.kube.headings import check_type_meta, configuration
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
@@ -356,6 +357,8 @@ class Registry:
             out = apply_merge_patch(current, value)
         else:
             out = apply_strategic_patch(current, value, node)
+        if patch.kind == "json":
+            check_depth(out)
         if not isinstance(out, dict):
             raise status.unprocessable("the server rejected our request due to an error in our request")
         return out
@@ -370,6 +373,7 @@ class Registry:
             raise status.bad_request(
                 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
             )
+        config = configuration(config)
         if (config.get("metadata") or {}).get("managedFields"):
             raise status.bad_request("metadata.managedFields must be nil")
         if not config.get("apiVersion") or not config.get("kind"):
@@ -458,6 +462,7 @@ class Registry:
         if resource.model is not None:
             typed.check_type(body, resource.api_version, resource.kind)
         kind, api_version = body.get("kind") or resource.kind, body.get("apiVersion") or resource.api_version
+        check_type_meta(kind, api_version, resource)
         if (kind, api_version) != (resource.kind, resource.api_version):
             raise self._wrong_kind(resource, api_version, kind)
         if not body.get("kind") or not body.get("apiVersion"):

@@ -7,14 +7,20 @@ from typing import Any, Literal, cast
 import orjson
 import yaml
 
-from itbench.kube import duplicates, protobuf
+from itbench.kube import duplicates, protobuf, schema
+from itbench.kube.api import plainness
 from itbench.kube.api.answers import ACCEPTED_BODIES, JSON, PATCHES, PROTOBUF
 from itbench.kube.client import Obj, PatchKind, Propagation
+from itbench.kube.decode import MAX_DEPTH, WrongType, check_depth, decode, decode_part, json_name
 from itbench.kube.rbac import User
 from itbench.kube.requests import DeleteOptions, Options, PatchBody
 from itbench.kube.status import Cause, Problem, bad_request, failure, invalid, unsupported_media_type
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
+_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
+_LONGEST_MANAGER = 128
+_SHOWN = 30
+"""Bytes of a body that an error shows."""
 _UNRECOGNIZED = "the object provided is unrecognized: "
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -46,17 +52,36 @@ def read_object(raw: bytes, content_type: str) -> Obj:
     if kind not in (*ACCEPTED_BODIES, *_YAML):
         raise unsupported_media_type(ACCEPTED_BODIES)
     value = _read_value(raw, kind)
-    if not isinstance(value, dict):
+    if value is None:
+        value = {}
+    if isinstance(value, dict):
+        _check_type_meta(value, raw)
+    else:
         raise bad_request(
             f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: "
-            f"json: cannot unmarshal {_go_kind(value)} into Go value of type "
+            f"json: cannot unmarshal {json_name(value)} into Go value of type "
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
     return value
 
 
-def _go_kind(value: Any) -> str:
-    return {list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "null")
+def _check_type_meta(value: Obj, raw: bytes) -> None:
+    """Kind and version are texts, before anything looks for what they name; raises ApiError 400."""
+    for key in ("apiVersion", "kind"):
+        found = value.get(key)
+        if not isinstance(found, str | None):
+            start = raw[:_SHOWN].decode("utf-8", "replace") + (" ..." if len(raw) > _SHOWN else "")
+            raise bad_request(
+                f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: json: cannot unmarshal {json_name(found)} into "
+                f"Go struct field .{key} of type string ({start})"
+            )
+
+
+def read_typed(raw: bytes, content_type: str, api_version: str, kind: str) -> Obj:
+    """The object in a body of a kind that is never stored; raises ApiError 400 where it does not fit the kind."""
+    body = read_object(raw, content_type)
+    decode({**body, "kind": kind, "apiVersion": api_version}, schema.of(api_version, kind), raw=True)
+    return body
 
 
 def _read_value(raw: bytes, kind: str) -> Any:
@@ -64,14 +89,30 @@ def _read_value(raw: bytes, kind: str) -> Any:
         if kind == PROTOBUF:
             return protobuf.decode(raw)
         if kind in _YAML and not raw.lstrip().startswith((b"{", b"[")):
-            return yaml.load(raw, Loader=_PlainLoader)
-        return orjson.loads(raw)
+            return plainness.plain(yaml.load(raw, Loader=_PlainLoader))
+        return _read_json(raw)
+    except RecursionError:
+        raise bad_request(f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: exceeded max depth") from None
     except (orjson.JSONDecodeError, json.JSONDecodeError) as error:
         raise bad_request(f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: {error}") from None
     except yaml.YAMLError as error:
         raise bad_request(f"error converting YAML to JSON: {str(error).splitlines()[0]}") from None
     except ValueError as error:
         raise bad_request(f"the body of the request is damaged: {error}") from None
+
+
+def _read_json(raw: bytes) -> Any:
+    """JSON as Go reads it: bytes that are no UTF-8 become replacement characters; raises JSONDecodeError."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        mended = raw.decode("utf-8", "replace").encode()
+        if mended == raw:
+            raise
+        value = orjson.loads(mended)
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH:
+        check_depth(value)
+    return value
 
 
 def read_patch(raw: bytes, content_type: str) -> PatchBody:
@@ -83,7 +124,7 @@ def read_patch(raw: bytes, content_type: str) -> PatchBody:
         value = _read_value(raw, "application/yaml")
     else:
         try:
-            value = orjson.loads(raw)
+            value = _read_json(raw)
         except orjson.JSONDecodeError as error:
             raise bad_request(f"error decoding patch: {error}") from None
     return PatchBody(cast(PatchKind, kind), value)
@@ -112,6 +153,7 @@ def write_options(query: dict[str, str], user: User, agent: str, verb: str = "cr
             f'Unsupported value: "{validation}": supported values: "", "Ignore", "Strict", "Warn"',
         )
         raise invalid(kind, "meta.k8s.io", "", [cause])
+    _check_manager(query.get("fieldManager", ""), kind)
     return Options(
         manager=query.get("fieldManager") or agent.split("/", 1)[0] or "unknown",
         user=user.name,
@@ -123,6 +165,20 @@ def write_options(query: dict[str, str], user: User, agent: str, verb: str = "cr
         validation=cast(Literal["Strict", "Warn", "Ignore"], validation or "Warn"),
         force=query.get("force") in ("true", "1"),
     )
+
+
+def _check_manager(name: str, kind: str) -> None:
+    faults = []
+    if len(name.encode("utf-8", "replace")) > _LONGEST_MANAGER:
+        text = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
+        faults.append(Cause("FieldValueTooLong", "fieldManager", text))
+    for position, letter in enumerate(name):
+        if not letter.isprintable():
+            shown, code = json.dumps(name), f"U+{ord(letter):04X}"
+            text = f"Invalid value: {shown}: invalid character {code} (at position {position})"
+            faults.append(Cause("FieldValueInvalid", "fieldManager", text))
+    if faults:
+        raise invalid(kind, "meta.k8s.io", "", faults)
 
 
 def duplicates_of(options: Options, raw: bytes, content_type: str) -> Options:
@@ -143,6 +199,10 @@ def duplicates_of(options: Options, raw: bytes, content_type: str) -> Options:
 def delete_options(raw: bytes, content_type: str, query: dict[str, str]) -> tuple[DeleteOptions, bool]:
     """Options of a delete from its body, else its query: (options, dry run)."""
     body = read_object(raw, content_type) if raw.strip() else {}
+    try:
+        decode_part(body, schema.definition(_DELETE_OPTIONS), raw=True)
+    except WrongType as error:
+        raise failure(500, "", str(error)) from None  # a real server does not call it a bad request
     if body and body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise bad_request(f"expected DeleteOptions in the body of a delete, not {body['kind']}")
     grace = body.get("gracePeriodSeconds")
@@ -164,6 +224,6 @@ def delete_options(raw: bytes, content_type: str, query: dict[str, str]) -> tupl
 
 def _number(text: str) -> int:
     try:
-        return int(text)
+        return int(text[:40])
     except ValueError:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None

@@ -18,6 +18,7 @@ _DEPRECATED = {
     ("", "v1", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
 }
 _SCALED = "scale"
+_POSTED = {"eviction": ("policy/v1", "Eviction"), "binding": ("v1", "Binding")}
 
 
 def refuse_method() -> Exception:
@@ -222,7 +223,8 @@ async def post(call: Call, subresource: str) -> web.Response:
     target = call.target
     options = bodies.write_options(call.query, call.user, call.agent)
     raw = await call.request.read()
-    body: Any = call.door.clock.received(bodies.read_object(raw, call.content_type))
+    kind = _POSTED[subresource]
+    body: Any = call.door.clock.received(bodies.read_typed(raw, call.content_type, *kind))
     name = target.name or (body.get("metadata") or {}).get("name", "")
     dry = options.dry_run or bool((body.get("deleteOptions") or {}).get("dryRun"))
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)

@@ -150,7 +150,9 @@ async def review(call: Call) -> web.Response:
     accept = call.request.headers.get("Accept", "")
     if accept and all("as=" in part for part in accept.split(",")):
         raise not_acceptable()
-    body = bodies.read_object(await call.request.read(), call.content_type)
+    body = bodies.read_typed(
+        await call.request.read(), call.content_type, call.resource.api_version, call.resource.kind
+    )
     call.trace.dry = True
     answer = _KINDS[call.target.qualified](call, body)
     return plain(call, answer)

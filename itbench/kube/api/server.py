@@ -84,6 +84,8 @@ class Router:
             answer = respond_error(failure(413, "RequestEntityTooLarge", f"{_TOO_LARGE} {wire.MAX_BODY_BYTES}", Problem()))
         except RecursionError:
             answer = respond_error(bad_request("the request nests too deep: exceeded max depth"))
+        except RecursionError:
+            answer = respond_error(bad_request("the request nests too deep: exceeded max depth"))
         except Headless as error:
             answer = web.Response(text=str(error), status=500)
         except (ConnectionResetError, asyncio.CancelledError):

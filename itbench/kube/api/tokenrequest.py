@@ -72,7 +72,8 @@ async def _admit(call: Call, account: Obj, spec: Obj) -> None:
 
 async def request_token(call: Call) -> web.Response:
     """POST to `serviceaccounts/NAME/token`."""
-    body = bodies.read_object(await call.request.read(), call.content_type)
+    raw = await call.request.read()
+    body = bodies.read_typed(raw, call.content_type, "authentication.k8s.io/v1", "TokenRequest")
     registry, target, clock = call.door.registry, call.target, call.door.clock
     account = registry.get(registry.table.named("serviceaccounts"), target.name, target.namespace).object
     spec: dict[str, Any] = dict(body.get("spec") or {})
