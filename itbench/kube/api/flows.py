@@ -12,7 +12,8 @@ from itbench.kube.controllers.flowcontrol import LEVELS, SCHEMAS
 from itbench.kube.rbac import User
 from itbench.kube.store import Store
 
-_LONG = CONNECT | {"log"}
+LONG = CONNECT | {"log"}
+"""Subresources whose requests last: they are not counted."""
 _ACCOUNT = "system:serviceaccount:"
 
 
@@ -36,7 +37,7 @@ class Flows:
 
     def of(self, user: User, verb: str, target: Target) -> Flow | None:
         """The first schema that matches, by precedence and name; None for connections, which are not counted."""
-        if target.subresource in _LONG:
+        if target.subresource in LONG:
             return None
         self._refresh()
         return next((flow for spec, flow in self._sorted if matches(spec, user, verb, target)), None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from itbench.kube.api import connections, metrics, pods, public, remotes, rest, reviews, tokenrequest, wire
+from itbench.kube.api import connections, meter, metrics, pods, public, remotes, rest, reviews, tokenrequest, wire
 from itbench.kube.api.answers import respond_error
 from itbench.kube.api.door import Call, Door, Plane
 from itbench.kube.api.escalation import EscalationGuard
@@ -67,6 +67,7 @@ class Router:
     def __init__(self, door: Door) -> None:
         self._door = door
         self._flows = Flows(door.store)
+        self._meter = meter.Meter()
         self._count = 0
 
     async def __call__(self, request: web.BaseRequest) -> Answer:
@@ -75,15 +76,24 @@ class Router:
         self._count += 1
         request.audit_id = request.headers.get(wire.AUDIT) or wire.audit_id(self._door.plane.name, self._count)
         call = self._call(request)
+        start, answer = self._meter.begin(call), None
+        try:
+            answer = await self._answer(call)
+        finally:
+            self._meter.end(call, answer, start)
+        return answer
+
+    async def _answer(self, call: Call) -> Answer:
+        request = call.request
         try:
             self._admit(call)
             answer = await self._dispatch(call)
         except ApiError as error:
             answer = respond_error(error, request.headers.get("User-Agent", ""))
         except web.HTTPRequestEntityTooLarge:
-            answer = respond_error(failure(413, "RequestEntityTooLarge", f"{_TOO_LARGE} {wire.MAX_BODY_BYTES}", Problem()))
-        except RecursionError:
-            answer = respond_error(bad_request("the request nests too deep: exceeded max depth"))
+            answer = respond_error(
+                failure(413, "RequestEntityTooLarge", f"{_TOO_LARGE} {wire.MAX_BODY_BYTES}", Problem())
+            )
         except RecursionError:
             answer = respond_error(bad_request("the request nests too deep: exceeded max depth"))
         except Headless as error:
@@ -140,6 +150,8 @@ class Router:
         target = call.target
         if call.request.method == "HEAD":
             return _refuse
+        if target.path == "/metrics" and call.verb == "get":
+            return lambda call: meter.serve(self._meter, call.door.store)
         if not target.plural:
             return public.serve if call.request.method in ("GET", "HEAD") else _refuse
         resource = self._door.registry.table.lookup(target.group, target.version, target.plural)
