@@ -74,6 +74,7 @@ class Registry:
         self._stamped: tuple[float, str] = (float("nan"), "")
         self._table = table or builtin_table()
         self._definitions: list[Entry] = []
+        self._served = serving.Served()
         self.mutating = list(admission.MUTATING if mutating is None else mutating)
         self.validating = list(admission.VALIDATING if validating is None else validating)
         self.services = Services()
@@ -84,7 +85,7 @@ class Registry:
         listed = self.store.list(serving.DEFINITIONS)
         if listed is not self._definitions and (listed or self._definitions):
             self._definitions = listed
-            self._table.serve_custom(serving.served(listed))
+            self._table.serve_custom(self._served.rows(listed))
         return self._table
 
     # -- reading ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from itbench.kube import versions
 from itbench.kube.api import answers, views
 from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.rest import deprecation
-from itbench.kube.client import Obj
+from itbench.kube.client import ApiError, Obj
 from itbench.kube.resources import Resource
 from itbench.kube.status import bad_request, expired, failure
 from itbench.kube.store import Entry, Expired, Record
@@ -141,6 +141,9 @@ async def watch(call: Call) -> web.StreamResponse:
     await response.prepare(call.request)
     try:
         await _run(call, encoder, plan, response)
+        await response.write_eof()
+    except ApiError as error:  # objects that cannot be converted to the version asked for
+        await response.write(_error(error.status))
         await response.write_eof()
     except (ConnectionResetError, asyncio.CancelledError):
         pass

@@ -60,7 +60,20 @@ def _order(resource: Resource) -> tuple[str, tuple[int, int, int, str], str]:
     return resource.group, version_key(resource.version), resource.plural
 
 
-def served(definitions: Iterable[Entry]) -> list[Resource]:
-    """The rows of all established definitions, in the order of discovery."""
-    rows = [row for entry in definitions if is_true(entry.object, "Established") for row in _resources(entry.object)]
-    return sorted(rows, key=_order)
+class Served:
+    """Rows of established definitions. Those of definitions that did not change stay the same, with what they computed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Entry, tuple[Resource, ...]]] = {}
+
+    def rows(self, definitions: Iterable[Entry]) -> list[Resource]:
+        """All rows for these definitions, in the order of discovery."""
+        now: dict[str, tuple[Entry, tuple[Resource, ...]]] = {}
+        for entry in definitions:
+            known = self._known.get(entry.name)
+            if known is None or known[0] is not entry:
+                established = is_true(entry.object, "Established")
+                known = (entry, tuple(_resources(entry.object)) if established else ())
+            now[entry.name] = known
+        self._known = now
+        return sorted((row for _, rows in now.values() for row in rows), key=_order)
