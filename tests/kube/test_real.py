@@ -57,6 +57,14 @@ def _applied(manager: str, spec: dict, **options: Any) -> tuple:
     return ("patch", "deployments.apps", "s", body, "apply", {"manager": manager, **options})
 
 
+MATCH = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
+
+
+def _policy(expression: str, **more: Any) -> dict:
+    rules = {"resourceRules": [MATCH]}
+    return {"spec": {"matchConstraints": rules, "validations": [{"expression": expression, **more}]}}
+
+
 CREATES: list[tuple[str, dict]] = [
     ("deployments.apps", {"spec": SPEC}),
     ("deployments.apps", {"spec": {**SPEC, "replicas": -1, "selector": {"matchLabels": {"z": "z"}}}}),
@@ -88,6 +96,36 @@ CREATES: list[tuple[str, dict]] = [
     ("resourcequotas", {"spec": {"hard": {"pods": "1.5", "foo": "1"}}}),
     ("priorityclasses.scheduling.k8s.io", {"value": 2000000000}),
     ("namespaces", {"metadata": {"name": "a.b"}}),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", {"spec": {}}),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", {"spec": {"validations": [{"expression": "a.b"}]}}),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", _policy("1 + 1")),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", _policy("object.x >")),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", _policy("'a' + 1 == 'b'", messageExpression="1")),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", _policy("true", reason="Foo", message="a\nb")),
+    ("validatingadmissionpolicies.admissionregistration.k8s.io", _policy("object.spec.replicas <= 5")),
+    ("validatingadmissionpolicybindings.admissionregistration.k8s.io", {"spec": {"paramRef": {}}}),
+    (
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        {"spec": {"policyName": "x", "validationActions": ["Deny", "Warn"], "matchResources": {}}},
+    ),
+    ("validatingwebhookconfigurations.admissionregistration.k8s.io", {"webhooks": [{}]}),
+    (
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        {
+            "webhooks": [
+                {
+                    "name": "a.b.c",
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                    "clientConfig": {"service": {"name": "s", "namespace": "n"}},
+                    "rules": [MATCH],
+                }
+            ]
+        },
+    ),
+    ("certificatesigningrequests.certificates.k8s.io", {"spec": {"request": "aGVsbG8=", "signerName": "foo"}}),
+    ("resourcequotas", {"spec": {"hard": {"cpu": "1"}, "scopes": ["BestEffort", "NotBestEffort", "Foo"]}}),
+    ("namespaces", {"metadata": {"name": "n", "labels": {"pod-security.kubernetes.io/enforce": "foo"}}}),
     ("pods", {"spec": {"containers": [{"name": "A", "image": "", "livenessProbe": {}}], "restartPolicy": "X"}}),
 ]
 STEPS: list[tuple] = [
