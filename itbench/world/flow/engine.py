@@ -54,7 +54,7 @@ class Flow:
         for edge in spec.edges:
             self._fits(edge.name, edge.timeout_s)
             self._fits(edge.name, edge.backoff_s)
-        self._run: Callable[[State, float, float], None] | None = None
+        self._run: Callable[[float, float], None] | None = None
 
     # ---- levers (take effect at the next step)
 
@@ -169,9 +169,9 @@ class Flow:
         if not isfinite(until):
             raise UsageError("advance", seen=until, expected="a finite time")
         if until > self.now:
-            if self._run is None:  # numba loads when something flows for the first time, not while an estate is made
-                self._run = load_kernel().run
-            self._run(self._st, float(until), self.step_s)
+            if self._run is None:  # loaded when something flows for the first time, not while an estate is made
+                self._run = load_kernel(self._st)
+            self._run(float(until), self.step_s)
 
     # ---- readouts (cumulative; views are copied)
 

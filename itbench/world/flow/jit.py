@@ -1,4 +1,4 @@
-"""The two ways a function of the kernel is compiled. Only kernel modules import this, and with it numba.
+"""How functions of the kernel are compiled. Only kernel modules import this, and with it numba.
 
 Without numba's reference counting (`_nrt`): kernels allocate nothing and only borrow the caller's arrays, and counting every
 array of the state at every call of a helper took two thirds of the time. Helpers get no wrappers for Python: shorter compilation.
@@ -8,6 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+
+from itbench.world.flow.layout import State
+from itbench.world.flow.native import Code
 
 _njit: Any = numba.njit
 F = TypeVar("F", bound=Callable[..., object])
@@ -20,9 +23,14 @@ def compiled(function: F) -> F:
     return cast(F, _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_COMMON)(function))
 
 
-def entry(function: F) -> F:
-    """What Python calls; its machine code, helpers included, is kept in the cache directory if there is one."""
-    try:
-        return cast(F, _njit(cache=True, **_COMMON)(function))
-    except RuntimeError:  # numba finds no directory it may write to: compile in every process
-        return cast(F, _njit(**_COMMON)(function))
+def machine_code(function: Callable[[State, float, float], None]) -> Code:
+    """Compile a function that only others call, all its helpers included, as object code that needs no numba."""
+    types: Any = numba.types
+    floats, ints = types.float64, types.int64
+    dimensions = {"k": ints[:, ::1], "x": floats[:, ::1], "rows": floats[:, :, ::1], "rings": floats[:, :, ::1]}
+    dimensions |= {"news": ints[:, ::1], "hist": floats[:, :, ::1], "erl": floats[:, ::1]}
+    state = types.NamedTuple([dimensions[name] for name in State._fields], State)
+    kernel: Any = function
+    kernel.compile((state, floats, floats))
+    made = kernel.overloads[(state, floats, floats)]
+    return Code(made.fndesc.llvm_func_name, made.library.serialize_using_object_code()[2][0])

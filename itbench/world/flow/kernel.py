@@ -7,11 +7,13 @@ backward level by level. Equations: docs/physics.md.
 
 import math
 
+from itbench.world.flow import jit
 from itbench.world.flow import layout as at
 from itbench.world.flow.backward import backward
 from itbench.world.flow.forward import forward
-from itbench.world.flow.jit import compiled, entry
+from itbench.world.flow.jit import compiled
 from itbench.world.flow.layout import State
+from itbench.world.flow.native import Code
 from itbench.world.flow.outcomes import tail
 from itbench.world.flow.rings import bury, deadlines, open_step, releases
 
@@ -119,7 +121,7 @@ def judge(st: State) -> None:
     st.k[at.QUIET, 0] = 0 if hot else st.k[at.QUIET, 0] + 1
 
 
-@entry
+@compiled
 def run(st: State, until: float, fixed: float) -> None:
     """Advance to `until` (world seconds); steps of `fixed` seconds, or adaptive ones where it is 0."""
     while st.x[at.NOW, 0] < until - 1e-9:
@@ -132,3 +134,8 @@ def run(st: State, until: float, fixed: float) -> None:
             flush(st)
     flush(st)
     st.x[at.NOW, 0] = until
+
+
+def machine_code() -> Code:
+    """`run` and all that it calls, compiled."""
+    return jit.machine_code(run)
