@@ -33,12 +33,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to a `Request`. `certificate`: PEM of the chain that a TLS server showed, empty where none is modelled."""
+    """The answer to a `Request`.
+
+    Attributes:
+        certificate: PEM of the chain that a TLS server showed, empty where none is modelled.
+        delay_s: how long the server took.
+    """
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     certificate: bytes = b""
+    delay_s: float = 0.0
 
 
 class Session(Protocol):

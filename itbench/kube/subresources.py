@@ -115,7 +115,7 @@ def _of_request(obj: Obj, before: Obj, subresource: str) -> Obj:
     if subresource != "approval":
         return out
     rows = (obj.get("status") or {}).get("conditions") or []
-    return {**before, "metadata": {**before["metadata"]}, "status": {**before.get("status", {}), "conditions": rows}}
+    return {**out, "status": {**before.get("status", {}), "conditions": rows}}
 
 
 def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from itbench.core.clock import rfc3339
 from itbench.core.ids import digest
 from itbench.kube.door import Request, Response
+from itbench.world import agnhost_webhook
 from itbench.world.shell.interpreter import Command, Steps
 from itbench.world.shell.machine import Machine
 
@@ -132,7 +133,18 @@ def _answer(value: dict[str, str]) -> Response:
     return Response(200, {"Content-Type": "application/json"}, json.dumps(value, separators=(",", ":")).encode())
 
 
-SERVERS: dict[str, Server] = {"netexec": netexec, "guestbook": guestbook, "liveness": liveness}
+def webhook(visit: Visit) -> Response:
+    """Decides about objects; its certificate is the file that it was started with."""
+    certificate = (visit.machine.read(visit.option("tls-cert-file")) or "").encode()
+    return agnhost_webhook.answer(visit.path, visit.request.body, certificate)
+
+
+SERVERS: dict[str, Server] = {
+    "netexec": netexec,
+    "guestbook": guestbook,
+    "liveness": liveness,
+    "webhook": webhook,
+}
 """By `Listen.serves`."""
 
 

@@ -92,6 +92,7 @@ _AGNHOST: dict[str, list[Listen]] = {
     "guestbook": [Listen(port=80, flag="--http-port", serves="guestbook")],
     "liveness": [Listen(port=8080, serves="liveness")],
     "test-webserver": [Listen(port=80, flag="--port", root="/")],
+    "webhook": [Listen(port=443, flag="--port", serves="webhook")],
 }
 """What the commands of the official test image open."""
 

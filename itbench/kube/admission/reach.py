@@ -75,7 +75,10 @@ def call(place: Place, body: bytes, timeout_s: int, store: Store, services: Serv
     request = Request("POST", place.path, _HEADERS, body)
     try:
         if place.service:
-            return _call_service(place, request, store, services)
+            response = _call_service(place, request, store, services)
+            if response.delay_s > timeout_s:
+                raise Unreached("context deadline exceeded")
+            return response
         outside = services.outside
         if outside is None or not outside.allows(place.url):
             raise Unreached("context deadline exceeded")
