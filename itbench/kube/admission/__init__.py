@@ -11,6 +11,7 @@ from itbench.kube.admission.lifecycle import namespace_lifecycle, protect_storag
 from itbench.kube.admission.limits import limit_bounds, limit_defaults
 from itbench.kube.admission.policies import validating_policies
 from itbench.kube.admission.quota import resource_quota
+from itbench.kube.admission.resize import claim_resize
 from itbench.kube.admission.scheduling import default_storage_class, default_tolerations, priority, taint_new_node
 from itbench.kube.admission.security import pod_security
 from itbench.kube.admission.services import Services
@@ -37,6 +38,7 @@ VALIDATING: tuple[Plugin, ...] = (
     namespace_lifecycle,
     limit_bounds,
     certificate_rules,
+    claim_resize,
     pod_security,
     *CONNECTING,
     resource_quota,

@@ -1,6 +1,6 @@
 """PersistentVolume controller: binds claims to volumes, provisions where a known class does, releases what is given back.
 
-Claims in use keep their protection finalizer. Basic: no expansion, snapshots or attachments.
+Claims in use keep their protection finalizer. Basic: no snapshots or attachments; expansion is `expansion`.
 """
 
 from fractions import Fraction
