@@ -66,6 +66,7 @@ def keep(folder: Path, code: Code) -> None:
     """Write the code, whole or not at all: processes may compile at the same time."""
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         file.write(f"{hashlib.sha256(code.data).hexdigest()}\n{code.name}\n".encode() + code.data)
+    Path(file.name).chmod(0o644)  # whoever may use the package may read what was compiled for it
     Path(file.name).replace(folder / "kernel")
 
 
