@@ -23,6 +23,12 @@ def test_a_fresh_plane_has_what_a_fresh_cluster_has() -> None:
     for space in spaces:
         assert [s["metadata"]["name"] for s in client.list("serviceaccounts", space)].count("default") == 1
         assert client.get("configmaps", "kube-root-ca.crt", space)["data"]["ca.crt"].startswith("-----BEGIN CERT")
+    proxies = client.get("configmaps", "extension-apiserver-authentication", "kube-system")["data"]
+    assert proxies["requestheader-allowed-names"] == '["front-proxy-client"]'
+    assert {key for key, text in proxies.items() if "BEGIN CERT" in text} == {
+        "client-ca-file",
+        "requestheader-client-ca-file",
+    }
     assert client.get("services", "kubernetes", "default")["spec"]["clusterIP"] == "10.96.0.1"
     assert [p["value"] for p in client.list("priorityclasses.scheduling.k8s.io")] == [2000000000, 2000001000]
     admin = client.get("clusterroles.rbac.authorization.k8s.io", "admin")

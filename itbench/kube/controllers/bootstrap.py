@@ -7,6 +7,7 @@ from pathlib import Path
 
 from itbench.kube.client import Obj, Objs
 from itbench.kube.controllers import apiservices
+from itbench.kube.controllers.serviceaccounts import CA_BUNDLE
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 API_ADDRESS = "10.96.0.1"
@@ -39,6 +40,7 @@ def objects() -> Iterator[tuple[str, Obj]]:
     for name in NAMESPACES:
         yield "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     yield from _priorities()
+    yield "configmaps", _authentication()
     for obj in defaults():
         yield RESOURCES[obj["kind"]], obj
     for name, message in COMPONENTS.items():
@@ -49,6 +51,23 @@ def objects() -> Iterator[tuple[str, Obj]]:
         )
     yield from _api_service()
     yield from apiservices.objects()
+
+
+def _authentication() -> Obj:
+    """How aggregated API servers tell who is asking: authorities, and headers of the front proxy."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": CA_BUNDLE,
+            "requestheader-allowed-names": '["front-proxy-client"]',
+            "requestheader-client-ca-file": CA_BUNDLE,
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+        },
+    }
 
 
 def _priorities() -> Iterator[tuple[str, Obj]]:
