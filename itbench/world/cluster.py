@@ -132,7 +132,10 @@ class Cluster:
         pod = self.state(target.namespace, target.pod)
         assert pod is not None, "only living pods listen"
         response = self.serve(pod, target.port, request)
-        return response, "ok" if response is not None else "reset"
+        if response is not None:
+            return response, "ok"
+        spoken = next((listen.protocol for number, listen, _ in self.listeners(pod) if number == target.port), "")
+        return None, "http2" if spoken == "grpc" else "empty"
 
     def serve(self, pod: PodState, port: int, request: Request) -> Response | None:
         """The answer of a port of a pod to an HTTP request; None when it does not speak HTTP."""

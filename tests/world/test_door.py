@@ -255,3 +255,34 @@ def test_a_debug_container_joins_a_running_pod(world: World, kubectl: Client, po
     assert (code, out) == (0, f"{name}\n")
     again = World.load(world.save())
     assert again.door().logs(LogQuery("toy", name, "brief")) == world.door().logs(LogQuery("toy", name, "brief"))
+
+
+@pytest.mark.parametrize(
+    ("image", "port", "wget", "curl"),
+    [
+        ("", 9000, "error getting response: Connection reset by peer", "(1) Received HTTP/0.9 when not allowed"),
+        ("redis:8", 6379, "error getting response", "(52) Empty reply from server"),
+    ],
+)
+def test_a_port_that_speaks_no_http_is_open_and_answers_with_nonsense(
+    world: World, kubectl: Client, image: str, port: int, wget: str, curl: str
+) -> None:
+    host = "api"
+    pods = [("shell", "curlimages/curl:8.14.1", ["sleep", "inf"]), *([("store", image, None)] if image else [])]
+    for name, wanted, command in pods:
+        container = {"name": "main", "image": wanted, **({"command": command} if command else {})}
+        meta = {"name": name, "namespace": "toy"}
+        spec = {"containers": [container]}
+        kubectl.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, "toy")
+    world.advance(world.now + 30)
+    if image:
+        host = str(kubectl.get("pods", "store", "toy")["status"]["podIP"])
+
+    def run(*argv: str) -> tuple[int | None, str, str]:
+        return finish(world, world.door().exec("toy", "shell", "", [*argv]))
+
+    assert run("nc", "-zv", host, str(port))[2].endswith(f":{port}) open\n")
+    assert run("wget", "-qO-", f"http://{host}:{port}/") == (1, "", f"wget: {wget}\n")
+    code, _, said = run("curl", "-sS", f"http://{host}:{port}/")
+    assert said == f"curl: {curl}\n"
+    assert str(code) == curl[1:].split(")")[0]

@@ -115,6 +115,8 @@ def _curl_failed(call: Command, options: _Curl, host: str, port: int, reason: st
         "refused": (7, f"Failed to connect to {host} port {port} after 1 ms: Could not connect to server"),
         "tls": (35, "TLS connect error: error:0A00010B:SSL routines::wrong version number"),
         "reset": (56, "Recv failure: Connection reset by peer"),
+        "http2": (1, "Received HTTP/0.9 when not allowed"),
+        "empty": (52, "Empty reply from server"),
     }
     code, text = texts.get(reason, (28, f"Connection timed out after {int(waited * 1000)} milliseconds"))
     if not options.silent or options.show:
@@ -155,9 +157,17 @@ def _write_out(pattern: str, status: int, size: int) -> str:
     return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
+_NO_ANSWER = {
+    "http2": "error getting response: Connection reset by peer",
+    "reset": "error getting response: Connection reset by peer",
+    "empty": "error getting response",
+}
+"""What wget says of a port that accepts the connection but does not speak HTTP/1."""
+
+
 def wget(call: Command) -> Steps:
     """wget [-q] [-O FILE] [-T S] [--post-data D] URL"""
-    output, url, limit, quiet, body, spider = "", "", 900.0, False, "", False
+    output, url, limit, quiet, body, spider, shows = "", "", 900.0, False, "", False, False
     items = iter(call.argv[1:])
     for item in items:
         if item.startswith("--post-data"):
@@ -168,25 +178,29 @@ def wget(call: Command) -> Steps:
         elif item == "--spider":
             spider = True
         elif item.startswith("-") and not item.startswith("--"):
-            quiet = quiet or "q" in item
+            quiet, shows = quiet or "q" in item, shows or "S" in item.partition("O")[0]
             if "O" in item:
                 output = item.partition("O")[2] or next(items, "")
         elif not item.startswith("--"):
             url = item
     host, port, path = _target(url)
     response, reason = call.machine.http(host, port, Request("POST" if body else "GET", path, {}, body.encode()))
+    if reason == "nxdomain":
+        return call.fail(f"bad address '{host}'")
+    found = (call.machine.resolve(host) or [host])[0]
+    if not quiet:
+        call.io.err(f"Connecting to {host}:{port} ({found}:{port})\n")
     if response is None:
         if reason in ("timeout", "denied"):
             yield limit
             return call.fail("download timed out")
-        if reason == "nxdomain":
-            return call.fail(f"bad address '{host}'")
-        found = call.machine.resolve(host)
-        return call.fail(f"can't connect to remote host ({found[0] if found else host}): Connection refused")
-    if not quiet:
-        call.io.err(f"Connecting to {host}:{port}\n")
+        return call.fail(_NO_ANSWER.get(reason, f"can't connect to remote host ({found}): Connection refused"))
+    status = f"HTTP/1.1 {response.status} {REASONS.get(response.status, '')}"
+    if shows:
+        fields = {"Content-Length": str(len(response.body)), **response.headers, "Connection": "close"}
+        call.io.err("".join(f"  {line}\n" for line in (status, *(f"{key}: {value}" for key, value in fields.items()))))
     if response.status >= 400:
-        return call.fail(f"server returned error: HTTP/1.1 {response.status} {REASONS.get(response.status, '')}")
+        return call.fail(f"server returned error: {status}")
     text = response.body.decode("utf-8", "replace")
     name = output or path.rsplit("/", 1)[-1] or "index.html"
     if spider:

@@ -181,3 +181,35 @@ def test_the_date_is_that_of_the_clients_calendar() -> None:
     """An engineer who asks a container for the date sees the date of the cluster's objects."""
     code, out, _, _ = run("date +%H:%M:%S")
     assert (code, out) == (0, "09:00:00\n")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "curl", "wget"),
+    [
+        (
+            "refused",
+            (7, "Failed to connect to web port 80"),
+            "can't connect to remote host (10.0.0.7): Connection refused",
+        ),
+        ("reset", (56, "Recv failure: Connection reset by peer"), "error getting response: Connection reset by peer"),
+        ("http2", (1, "Received HTTP/0.9 when not allowed"), "error getting response: Connection reset by peer"),
+        ("empty", (52, "Empty reply from server"), "error getting response"),
+        ("timeout", (28, "Connection timed out after"), "download timed out"),
+    ],
+)
+def test_each_way_to_get_no_answer_has_its_own_words(verdict: str, curl: tuple[int, str], wget: str) -> None:
+    box = Box(answers={("web", 80): verdict})
+    code, _, said, _ = run("curl -m 5 http://web/", box)
+    assert code == curl[0]
+    assert f"curl: ({curl[0]}) {curl[1]}" in said
+    code, _, said, _ = run("wget -q -T 5 -O- http://web/", box)
+    assert (code, said) == (1, f"wget: {wget}\n")
+
+
+def test_wget_shows_headers_when_asked() -> None:
+    box = Box(answers={("web", 80): "ok"})
+    _, out, said, _ = run("wget -S -O - http://web/x", box)
+    assert out == "GET /x"
+    lines = said.splitlines()
+    assert lines[:3] == ["Connecting to web:80 (10.0.0.7:80)", "  HTTP/1.1 200 OK", "  Content-Length: 6"]
+    assert run("wget -qO- http://web/x", box)[2] == ""
