@@ -45,7 +45,7 @@ _INITIAL: dict[str, Obj] = {
 }
 _KEEPS_STATUS = frozenset({"nodes", "apiservices.apiregistration.k8s.io"})
 """Kinds whose creator may set the status."""
-_STATUS_ONLY = frozenset({"flowcontrol.apiserver.k8s.io", "certificates.k8s.io", "admissionregistration.k8s.io"})
+_STATUS_ONLY = frozenset({"flowcontrol.apiserver.k8s.io", "admissionregistration.k8s.io"})
 """Groups whose `status` writes nothing of the metadata; the others write all of it."""
 _GENERATION_OF_SPEC = frozenset({"endpointslices.discovery.k8s.io"})
 

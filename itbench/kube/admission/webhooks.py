@@ -22,6 +22,7 @@ from itbench.kube.decode import decode
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.expressions import variables
 from itbench.kube.patch.jsonpatch import apply_json_patch
+from itbench.kube.resources import Resource
 
 _ONCE = frozenset({"DELETE", "CONNECT"})
 """Operations whose object webhooks may not change."""
@@ -157,7 +158,7 @@ def _patch(write: Write, found: Match, operations: Any) -> bool:
     for row in operations:
         shown = _step(shown, row)
     try:
-        decoded = decode(shown, schema.of(resource.api_version, resource.kind)).object
+        decoded = _decoded(shown, resource)
     except ApiError as error:
         raise status.internal(str(error).partition(f"cannot be handled as a {resource.kind}: ")[2]) from None
     new = versions.to_stored(decoded, resource, write.table)
@@ -170,6 +171,13 @@ def _patch(write: Write, found: Match, operations: Any) -> bool:
     _replace(write.object["metadata"], metadata)
     _replace(write.object, {**new, "metadata": write.object["metadata"]})
     return write.object != before
+
+
+def _decoded(shown: Any, resource: Resource) -> Obj:
+    """What is left of a patched object: what its schema knows, with the right types."""
+    if resource.model is not None:
+        return resource.model.decode(shown).object
+    return decode(shown, schema.of(resource.api_version, resource.kind)).object
 
 
 def _copy_deep(obj: Obj) -> Obj:

@@ -191,3 +191,15 @@ async def test_a_decision_stands(site: Any) -> None:
     await _decide(site, "r", "Denied")
     both = await _decide(site, "r", "Approved")
     assert (both.status, "mutually exclusive" in both.json["message"]) == (422, True)
+
+
+async def test_status_and_approval_bring_their_metadata(site: Any) -> None:
+    """Annotations sent with them are kept; the spec never changes."""
+    await site.http("POST", REQUESTS, _body("r"))
+    merge = {"Content-Type": "application/merge-patch+json"}
+    for part in ("approval", "status"):
+        patch = {"metadata": {"annotations": {part: "yes"}}, "spec": {"usages": ["server auth"]}}
+        assert (await site.http("PATCH", f"{REQUESTS}/r/{part}", patch, headers=merge)).status == 200
+    obj = (await site.http("GET", f"{REQUESTS}/r")).json
+    assert obj["metadata"]["annotations"] == {"approval": "yes", "status": "yes"}
+    assert obj["spec"]["usages"] == ["client auth"]
