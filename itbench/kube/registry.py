@@ -264,9 +264,9 @@ class Registry:
         if options.dry_run:
             return Result(versions.to_served(obj, resource), None, False, warnings, old)
         if deletion.is_done(resource, obj):
-            self.store.put(resource.storage, obj)
+            # Watchers see one deletion; who took the last finalizer away gets back what was asked for.
             entry = self.store.remove(resource.storage, old.namespace, old.name)
-            return Result(self.view(resource, entry), entry, False, warnings, old)
+            return Result(versions.to_served(obj, resource), entry, False, warnings, old)
         entry = self.store.put(resource.storage, obj)
         return Result(self.view(resource, entry), entry, False, warnings, old)
 

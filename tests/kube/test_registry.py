@@ -219,7 +219,10 @@ def test_deleting_waits_for_finalizers(client: LocalClient) -> None:
     assert (marked["deletionTimestamp"], marked["deletionGracePeriodSeconds"]) == ("2026-01-12T08:00:00Z", 0)
     with pytest.raises(ApiError, match="no new finalizers can be added if the object is being deleted"):
         client.patch("configmaps", "c", "t", {"metadata": {"finalizers": ["x.y/z", "x.y/q"]}})
-    client.patch("configmaps", "c", "t", {"metadata": {"finalizers": None}})
+    _, before = client.changes(0)
+    answer = client.patch("configmaps", "c", "t", {"metadata": {"finalizers": None}})
+    assert "finalizers" not in answer["metadata"]
+    assert [change.type for change in client.changes(before, ["configmaps"])[0]] == ["DELETED"]
     with pytest.raises(ApiError, match="not found"):
         client.get("configmaps", "c", "t")
 
