@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dir", required=True, metavar="DIR", help="folder for the kubeconfig; made when it is missing"
     )
-    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="nodes of the cluster")
+    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="nodes of the cluster (0: pods stay pending)")
     parser.add_argument("--port", type=int, default=0, metavar="P", help="TCP port on the loopback (0: any free one)")
     parser.add_argument(
         "--allow-webhook-host",
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    if not 1 <= arguments.nodes <= 1000:
-        raise UsageError("--nodes is out of range", seen=arguments.nodes, expected="1 to 1000")
+    if not 0 <= arguments.nodes <= 1000:
+        raise UsageError("--nodes is out of range", seen=arguments.nodes, expected="0 to 1000")
     asyncio.run(_serve(arguments))
     return 0
 

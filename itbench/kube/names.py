@@ -22,6 +22,11 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end "
     f"with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_FORM}')"
 ).replace(r"\.", r"\.")
+_WILDCARD_TEXT = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case "
+    "alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for "
+    rf"validation is '\*\.{_SUBDOMAIN_FORM}')"
+)
 _LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
     f"alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL_FORM}')"
@@ -49,6 +54,12 @@ def subdomain_errors(text: str) -> list[str]:
     """RFC 1123 subdomain: most object names."""
     errors = [too_long(253)] if len(text) > 253 else []
     return errors if _SUBDOMAIN.fullmatch(text) else [*errors, _SUBDOMAIN_TEXT]
+
+
+def wildcard_errors(text: str) -> list[str]:
+    """A host of an Ingress that begins with `*`."""
+    whole = text.startswith("*.") and _SUBDOMAIN.fullmatch(text[2:])
+    return ([too_long(253)] if len(text) > 253 else []) + ([] if whole else [_WILDCARD_TEXT])
 
 
 def label_errors(text: str) -> list[str]:

@@ -70,8 +70,8 @@ class World:
             noise_seed: of the noise in telemetry.
             planes: names of the control planes.
         """
-        if nodes < 1:
-            raise UsageError("nodes of a world", seen=nodes, expected="at least 1")
+        if nodes < 0:
+            raise UsageError("nodes of a world", seen=nodes, expected="at least 0")
         names = [f"node-{number}" for number in range(1, nodes + 1)]
         clusters = {}
         for index, plane in enumerate(planes):

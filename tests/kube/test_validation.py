@@ -100,8 +100,8 @@ OTHERS = {
         "services",
         {"spec": {"clusterIP": "1.2.3.4", "ports": [{"port": 80}]}},
         [
-            'spec.clusterIPs: Invalid value: ["1.2.3.4"]: failed to allocate IP 1.2.3.4: the provided IP (1.2.3.4) is not in '
-            "the valid range. The range of valid IPs is 10.96.0.0/16"
+            'spec.clusterIPs: Invalid value: ["1.2.3.4"]: failed to allocate IP 1.2.3.4: the provided network does '
+            "not match the current range"
         ],
     ),
     "config key": (

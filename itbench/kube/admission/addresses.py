@@ -46,10 +46,12 @@ def _check_fixed(write: Write, address: str, taken: set[str]) -> None:
         return
     field, value = "spec.clusterIPs", [address]
     if not inside:
-        text = (
-            f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
-            f"The range of valid IPs is {RANGE}"
-        )
+        text = f"failed to allocate IP {address}: the provided network does not match the current range"
+        if write.dry_run:  # a dry run asks another allocator, which says it in other words
+            text = (
+                f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
+                f"The range of valid IPs is {RANGE}"
+            )
         raise _invalid(write, field, value, text)
     if address in taken:
         raise _invalid(write, field, value, f"failed to allocate IP {address}: provided IP is already allocated")
@@ -98,7 +100,7 @@ def node_ports(write: Write, spec: Obj) -> None:
         fixed = port.get("nodePort")
         where = f"spec.ports[{index}].nodePort"
         if fixed:
-            if fixed not in NODE_PORTS:
+            if fixed not in NODE_PORTS and not write.dry_run:  # a dry run does not look, there as here
                 raise _invalid(
                     write,
                     where,

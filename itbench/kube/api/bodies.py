@@ -10,8 +10,9 @@ import yaml
 from itbench.kube import duplicates, protobuf, schema
 from itbench.kube.api import plainness
 from itbench.kube.api.answers import ACCEPTED_BODIES, JSON, PATCHES, PROTOBUF
-from itbench.kube.client import Obj, PatchKind, Propagation
+from itbench.kube.client import ApiError, Obj, PatchKind, Propagation
 from itbench.kube.decode import MAX_DEPTH, WrongType, check_depth, decode, decode_part, json_name
+from itbench.kube.kinds.gojson import go_json_error
 from itbench.kube.rbac import User
 from itbench.kube.requests import DeleteOptions, Options, PatchBody
 from itbench.kube.status import Cause, Problem, bad_request, failure, invalid, unsupported_media_type
@@ -21,6 +22,8 @@ _DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _LONGEST_MANAGER = 128
 _SHOWN = 30
 """Bytes of a body that an error shows."""
+_NO_KIND = "couldn't get version/kind; json parse error: "
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _UNRECOGNIZED = "the object provided is unrecognized: "
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -40,8 +43,8 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower() or JSON
 
 
-def read_object(raw: bytes, content_type: str) -> Obj:
-    """The object in a request body.
+def read_object(raw: bytes, content_type: str, wanted: str = "") -> Obj:
+    """The object in a request body. `wanted`: the kind that the path asks for, for the texts of errors.
 
     Raises:
         ApiError: 415 for other content, 400 for bytes that are no object.
@@ -51,18 +54,25 @@ def read_object(raw: bytes, content_type: str) -> Obj:
         kind = JSON
     if kind not in (*ACCEPTED_BODIES, *_YAML):
         raise unsupported_media_type(ACCEPTED_BODIES)
-    value = _read_value(raw, kind)
+    value = _read_value(raw, kind, wanted)
     if value is None:
         value = {}
     if isinstance(value, dict):
         _check_type_meta(value, raw)
     else:
-        raise bad_request(
-            f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: "
-            f"json: cannot unmarshal {json_name(value)} into Go value of type "
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        raise _unrecognized(
+            raw, wanted, f"json: cannot unmarshal {json_name(value)} into Go value of type {_TYPE_META}"
         )
     return value
+
+
+def _unrecognized(raw: bytes, wanted: str, why: str) -> ApiError:
+    """400 for a body that does not say what it is. `wanted`: the kind that the path asks for."""
+    if not wanted:
+        return bad_request(f"{_UNRECOGNIZED}{_NO_KIND}{why}")
+    shown = raw[:_SHOWN].decode("utf-8", "replace") if raw.startswith(b"{") else raw[:_SHOWN].hex()
+    start = "<empty>" if not raw else shown + (" ..." if len(raw) > _SHOWN else "")
+    return bad_request(f"the object provided is unrecognized (must be of type {wanted}): {_NO_KIND}{why} ({start})")
 
 
 def _check_type_meta(value: Obj, raw: bytes) -> None:
@@ -84,7 +94,7 @@ def read_typed(raw: bytes, content_type: str, api_version: str, kind: str) -> Ob
     return body
 
 
-def _read_value(raw: bytes, kind: str) -> Any:
+def _read_value(raw: bytes, kind: str, wanted: str = "") -> Any:
     try:
         if kind == PROTOBUF:
             return protobuf.decode(raw)
@@ -94,7 +104,7 @@ def _read_value(raw: bytes, kind: str) -> Any:
     except RecursionError:
         raise bad_request(f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: exceeded max depth") from None
     except (orjson.JSONDecodeError, json.JSONDecodeError) as error:
-        raise bad_request(f"{_UNRECOGNIZED}couldn't get version/kind; json parse error: {error}") from None
+        raise _unrecognized(raw, wanted, go_json_error(raw.decode("utf-8", "replace")) or str(error)) from None
     except yaml.YAMLError as error:
         raise bad_request(f"error converting YAML to JSON: {str(error).splitlines()[0]}") from None
     except ValueError as error:
@@ -126,7 +136,8 @@ def read_patch(raw: bytes, content_type: str) -> PatchBody:
         try:
             value = _read_json(raw)
         except orjson.JSONDecodeError as error:
-            raise bad_request(f"error decoding patch: {error}") from None
+            text = go_json_error(raw.decode("utf-8", "replace")) or str(error)
+            raise bad_request(text if kind == "strategic" else f"error decoding patch: {text}") from None
     return PatchBody(cast(PatchKind, kind), value)
 
 

@@ -112,7 +112,7 @@ def _note(call: Call, options: Options) -> None:
 async def _body(call: Call, options: Options) -> tuple[Obj, Options]:
     """The object that was sent, and the options that know what its bytes set twice."""
     raw = await call.request.read()
-    sent = bodies.read_object(raw, call.content_type)
+    sent = bodies.read_object(raw, call.content_type, call.resource.kind)
     entry = _stored(call)
     received: Obj = call.door.clock.received(sent, entry.object if entry is not None else None)
     return received, bodies.duplicates_of(options, raw, call.content_type)

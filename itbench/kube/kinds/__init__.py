@@ -10,6 +10,7 @@ from itbench.kube.kinds import (
     pods,
     policies,
     policy,
+    rare,
     rbac,
     services,
     storage,
@@ -60,8 +61,13 @@ _TABLE: dict[str, Behaviour] = {
     "apiservices.apiregistration.k8s.io": aggregation.APISERVICE,
     "certificatesigningrequests.certificates.k8s.io": certificates.SIGNING_REQUEST,
     "customresourcedefinitions.apiextensions.k8s.io": definition.DEFINITION,
-    "flowschemas.flowcontrol.apiserver.k8s.io": _GENERATION,
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _GENERATION,
+    "flowschemas.flowcontrol.apiserver.k8s.io": rare.FLOW_SCHEMA,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": rare.PRIORITY_LEVEL,
+    "podtemplates": rare.POD_TEMPLATE,
+    "controllerrevisions.apps": rare.REVISION,
+    "runtimeclasses.node.k8s.io": rare.RUNTIME_CLASS,
+    "volumeattachments.storage.k8s.io": rare.ATTACHMENT,
+    "csidrivers.storage.k8s.io": rare.DRIVER,
 }
 
 

@@ -1,13 +1,18 @@
 """ConfigMaps, Secrets, Namespaces, ServiceAccounts, Events, Leases, Nodes: defaults and rules."""
 
 import base64
+import re
 
 from itbench.kube.client import Obj
+from itbench.kube.kinds.addresses import NETWORK_TEXT, is_network
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check, printed
+from itbench.kube.kinds.gojson import go_json_error
 from itbench.kube.names import config_key_errors, label_errors, qualified_errors
 from itbench.kube.status import Cause
 
+_SECURITY = "pod-security.kubernetes.io/"
+_LEVELS = ("privileged", "baseline", "restricted")
 _LIMIT = 1024 * 1024
 _IMMUTABLE = "field is immutable when `immutable` is set"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -54,9 +59,21 @@ def _default_secret(obj: Obj) -> None:
             data[key] = base64.b64encode(value.encode()).decode()
 
 
+def _check_docker(value: str | None, kind: str, check: Check) -> None:
+    if value is None or kind != "kubernetes.io/dockerconfigjson":
+        return
+    text = base64.b64decode(value).decode("utf-8", "replace")
+    if fault := go_json_error(text):
+        check.invalid("data[.dockerconfigjson]", "<secret contents redacted>", fault)
+
+
 def _check_secret(obj: Obj, check: Check) -> None:
     _check_keys(obj, ("data",), check)
     data = obj.get("data") or {}
+    _check_docker(data.get(".dockerconfigjson"), obj["type"], check)
+    if obj["type"] == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
+        check.required("data[username]")
+        check.required("data[password]")
     for key in _SECRET_KEYS.get(obj["type"], ()):
         if key not in data:
             check.required(f"data[{key}]")
@@ -112,7 +129,12 @@ def check_taints(taints: list[Obj], field: str, check: Check) -> None:
 
 
 def _check_node(obj: Obj, check: Check) -> None:
-    check_taints((obj.get("spec") or {}).get("taints") or [], "metadata.taints", check)
+    spec = obj.get("spec") or {}
+    check_taints(spec.get("taints") or [], "metadata.taints", check)
+    ranges = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
+    for index, text in enumerate(ranges):
+        if not is_network(text):
+            check.invalid(f"spec.podCIDRs[{index}]", text, NETWORK_TEXT)
 
 
 def _check_node_update(new: Obj, old: Obj, check: Check) -> None:
@@ -137,6 +159,17 @@ def _check_event(obj: Obj, check: Check) -> None:
         check.invalid("involvedObject.namespace", place, "does not match event.namespace")
 
 
+def _check_namespace(obj: Obj, check: Check) -> None:
+    labels = obj["metadata"].get("labels") or {}
+    for mode in ("enforce", "audit", "warn"):
+        level, version = labels.get(_SECURITY + mode), labels.get(f"{_SECURITY}{mode}-version")
+        if level is not None and level not in _LEVELS:
+            check.invalid(f"metadata.labels[{_SECURITY}{mode}]", level, f"must be one of {', '.join(_LEVELS)}")
+        if version is not None and version != "latest" and not re.fullmatch(r"v1\.(0|[1-9]\d*)", version):
+            text = 'must be "latest" or "v1.x"'
+            check.invalid(f"metadata.labels[{_SECURITY}{mode}-version]", version, text)
+
+
 def _check_lease(obj: Obj, check: Check) -> None:
     spec = obj.get("spec") or {}
     duration = spec.get("leaseDurationSeconds")
@@ -147,7 +180,9 @@ def _check_lease(obj: Obj, check: Check) -> None:
 
 CONFIGMAP = Behaviour(validate=_check_configmap, validate_update=_check_immutable)
 SECRET = Behaviour(default=_default_secret, validate=_check_secret, validate_update=_check_secret_update)
-NAMESPACE = Behaviour(default=_default_namespace, prepare=_prepare_namespace, name_errors=label_errors)
+NAMESPACE = Behaviour(
+    default=_default_namespace, prepare=_prepare_namespace, validate=_check_namespace, name_errors=label_errors
+)
 SERVICEACCOUNT = Behaviour()
 NODE = Behaviour(default=_default_node, validate=_check_node, validate_update=_check_node_update)
 EVENT = Behaviour(default=_default_event, validate=_check_event)

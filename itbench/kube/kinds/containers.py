@@ -12,6 +12,7 @@ from itbench.kube.names import (
     label_errors,
     port_name_errors,
     qualified_errors,
+    subdomain_errors,
 )
 from itbench.kube.quantity import parse_quantity
 
@@ -202,12 +203,15 @@ def _check_env_from(rows: list[Obj], field: str, check: Check) -> None:
             check.all_invalid(f"{where}.prefix", row["prefix"], env_name_errors(row["prefix"]))
         sources = [key for key in ("configMapRef", "secretRef") if key in row]
         for key in sources:
-            if not row[key].get("name"):
+            name = row[key].get("name", "")
+            if not name:
                 check.required(f"{where}.{key}.name")
+            else:
+                check.all_invalid(f"{where}.{key}.name", name, subdomain_errors(name))
         if not sources:
-            check.invalid(where, "", "must specify one of: `configMapRef` or `secretRef`")
+            check.invalid(field, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(sources) > 1:
-            check.invalid(where, "", "may not have more than one field specified at a time")
+            check.invalid(field, "", "may not have more than one field specified at a time")
 
 
 def check_http(action: Obj, field: str, check: Check) -> None:
@@ -354,6 +358,9 @@ def check_container(container: Obj, volumes: set[str], field: str, check: Check)
     _check_mounts(container.get("volumeMounts", []), volumes, f"{field}.volumeMounts", check)
     check.one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
     check_resources(container.get("resources") or {}, f"{field}.resources", check)
+    for row in container.get("resizePolicy") or ():
+        check.one_of(f"{field}.resizePolicy", row.get("resourceName"), ("cpu", "memory"))
+        check.one_of(f"{field}.resizePolicy", row.get("restartPolicy"), ("NotRequired", "RestartContainer"))
     _check_security(container.get("securityContext") or {}, f"{field}.securityContext", check)
 
 

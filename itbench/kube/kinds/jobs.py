@@ -6,6 +6,7 @@ from zoneinfo import available_timezones
 from itbench.kube.client import Obj
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check, printed
+from itbench.kube.kinds.failurepolicy import check_failure_policy
 from itbench.kube.kinds.pods import check_template, default_template
 from itbench.kube.names import too_long
 from itbench.kube.selectors import matches
@@ -44,10 +45,12 @@ def _prepare_job(new: Obj, old: Obj | None) -> None:
     uid, name = new["metadata"]["uid"], new["metadata"].get("name", "")
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
+    given = spec.get("selector")
     for key, value in (("job-name", name), ("controller-uid", uid)):
         labels[key] = value
         labels[_PREFIX + key] = value
-    spec["selector"] = {"matchLabels": {_PREFIX + "controller-uid": uid}}
+    own = {_PREFIX + "controller-uid": uid}
+    spec["selector"] = {**(given or {}), "matchLabels": {**((given or {}).get("matchLabels") or {}), **own}}
     new["metadata"]["labels"] = {**(new["metadata"].get("labels") or {}), **labels}
 
 
@@ -59,6 +62,12 @@ def _check_job_spec(spec: Obj, field: str, check: Check, *, template_only: bool 
         check.one_of(f"{field}.completionMode", mode, ("NonIndexed", "Indexed"), required=not template_only)
     if mode == "Indexed" and spec.get("completions") is None:
         check.required(f"{field}.completions", "when completion mode is Indexed")
+    if spec.get("backoffLimitPerIndex") is not None and mode != "Indexed":
+        text = "requires indexed completion mode"
+        check.invalid(f"{field}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], text)
+    check_failure_policy(spec.get("podFailurePolicy") or {}, f"{field}.podFailurePolicy", check)
+    replacement = ("Failed", "TerminatingOrFailed")
+    check.one_of(f"{field}.podReplacementPolicy", spec.get("podReplacementPolicy"), replacement, required=False)
     check_template(spec.get("template") or {}, f"{field}.template", check)
     policy = (spec.get("template") or {}).get("spec", {}).get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
@@ -73,8 +82,12 @@ def _check_job(obj: Obj, check: Check) -> None:
         check.required("spec.selector")
     else:
         labels = (spec["template"].get("metadata") or {}).get("labels")
+        generated = {"matchLabels": {_PREFIX + "controller-uid": obj["metadata"].get("uid")}}
+        if not spec.get("manualSelector") and spec["selector"] != generated:
+            check.invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
         if not matches(spec["selector"], labels):
-            check.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+            shown = dict(sorted(labels.items())) if labels else labels
+            check.invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
     _check_job_spec(spec, "spec", check)
 
 
@@ -150,10 +163,11 @@ def _check_cronjob(obj: Obj, check: Check) -> None:
     elif not schedule_is_valid(schedule):
         check.invalid("spec.schedule", schedule, _schedule_error(schedule))
     zone = spec.get("timeZone")
+    check.non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
     if zone is not None and zone not in available_timezones():
         check.invalid("spec.timeZone", zone, f"unknown time zone {zone}")
     check.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
-    for key in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+    for key in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         check.non_negative(f"spec.{key}", spec.get(key))
     _check_job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", check, template_only=True)
 

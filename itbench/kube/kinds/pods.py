@@ -3,6 +3,7 @@
 from typing import Any
 
 from itbench.kube.client import Obj
+from itbench.kube.kinds.addresses import ADDRESS_TEXT, is_address
 from itbench.kube.kinds.affinity import check_affinity, check_node_selector, check_spread, check_tolerations
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
@@ -16,7 +17,7 @@ from itbench.kube.kinds.containers import (
 )
 from itbench.kube.kinds.diff import go_diff
 from itbench.kube.kinds.volumes import check_volumes, default_volume
-from itbench.kube.names import label_errors, labels_errors, subdomain_errors
+from itbench.kube.names import label_errors, labels_errors, qualified_errors, subdomain_errors
 from itbench.kube.quantity import parse_quantity
 
 _RESTART = ("Always", "OnFailure", "Never")
@@ -124,6 +125,8 @@ def check_pod_spec(spec: Obj, field: str, check: Check) -> None:
     check_affinity(spec.get("affinity") or {}, f"{field}.affinity", check)
     check_tolerations(spec.get("tolerations") or [], f"{field}.tolerations", check)
     check_spread(spec.get("topologySpreadConstraints") or [], f"{field}.topologySpreadConstraints", check)
+    _check_aliases(spec.get("hostAliases") or [], f"{field}.hostAliases", check)
+    _check_gates(spec, field, check)
     for key in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
         value = spec.get(key)
         if value:
@@ -166,16 +169,42 @@ def _check_containers(spec: Obj, volumes: set[str], field: str, check: Check) ->
                     text = "/".join(str(part) for part in taken if part != "")
                     check.duplicate(f"{field}.containers[{index}].ports[{at}].hostPort", text)
                 ports.add(taken)
+                if spec.get("hostNetwork") and port["hostPort"] != port.get("containerPort"):
+                    text = "must match `containerPort` when `hostNetwork` is true"
+                    check.invalid(f"{field}.containers[{index}].ports[{at}].hostPort", port["hostPort"], text)
 
 
 def _check_dns(spec: Obj, field: str, check: Check) -> None:
     config = spec.get("dnsConfig") or {}
-    if spec.get("dnsPolicy") == "None" and not config.get("nameservers"):
+    if spec.get("dnsPolicy") == "None" and spec.get("dnsConfig") is None:
+        check.required(f"{field}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
+    elif spec.get("dnsPolicy") == "None" and not config.get("nameservers"):
         check.required(
             f"{field}.dnsConfig.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None"
         )
     if len(config.get("nameservers") or ()) > 3:
         check.invalid(f"{field}.dnsConfig.nameservers", config["nameservers"], "must not have more than 3 nameservers")
+
+
+def _check_aliases(rows: list[Obj], field: str, check: Check) -> None:
+    for index, row in enumerate(rows):
+        if not is_address(row.get("ip", "")):
+            check.invalid(f"{field}[{index}].ip", row.get("ip", ""), ADDRESS_TEXT)
+        for at, name in enumerate(row.get("hostnames") or ()):
+            check.all_invalid(f"{field}[{index}].hostnames[{at}]", name, subdomain_errors(name))
+
+
+def _check_gates(spec: Obj, field: str, check: Check) -> None:
+    for index, row in enumerate(spec.get("readinessGates") or ()):
+        kind = row.get("conditionType", "")
+        check.all_invalid(f"{field}.readinessGates[{index}].conditionType", kind, qualified_errors(kind))
+    seen: set[str] = set()
+    for index, row in enumerate(spec.get("schedulingGates") or ()):
+        name = row.get("name", "")
+        check.all_invalid(f"{field}.schedulingGates[{index}]", name, qualified_errors(name))
+        if name in seen:
+            check.duplicate(f"{field}.schedulingGates[{index}]", name)
+        seen.add(name)
 
 
 def _check_limits(spec: Obj, field: str, check: Check) -> None:

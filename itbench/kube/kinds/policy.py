@@ -9,7 +9,9 @@ from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.containers import check_quantity
 from itbench.kube.kinds.quotascopes import check_scopes
+from itbench.kube.kinds.scaling import check_behavior, check_named_metric, check_scale_target
 from itbench.kube.kinds.workloads import check_int_or_percent
+from itbench.kube.names import qualified_errors
 from itbench.kube.quantity import parse_quantity
 
 _BEHAVIOR: dict[str, dict[str, Any]] = {
@@ -80,7 +82,8 @@ def _check_metric(row: Obj, field: str, check: Check) -> None:
         return
     name = kind[:1].lower() + kind[1:]
     if name not in ("containerResource", "external", "object", "pods", "resource"):
-        check.unsupported(f"{field}.type", kind, ("ContainerResource", "External", "Object", "Pods", "Resource"))
+        for _ in range(2):  # the real server finds it twice, and says it once
+            check.unsupported(f"{field}.type", kind, ("ContainerResource", "External", "Object", "Pods", "Resource"))
         return
     source = row.get(name)
     if source is None:
@@ -88,6 +91,7 @@ def _check_metric(row: Obj, field: str, check: Check) -> None:
         return
     if name == "resource" and not source.get("name"):
         check.required(f"{field}.resource.name", "must specify a resource name")
+    check_named_metric(source, name, f"{field}.{name}", check)
     _check_target(source.get("target") or {}, name, f"{field}.{name}.target", check)
 
 
@@ -100,16 +104,13 @@ def _check_hpa(obj: Obj, check: Check) -> None:
         check.invalid("spec.maxReplicas", high, "must be greater than 0")
     if low is not None and high < low:
         check.invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`")
-    reference = spec.get("scaleTargetRef") or {}
-    for key in ("kind", "name"):
-        if not reference.get(key):
-            check.required(f"spec.scaleTargetRef.{key}")
-    if "/" not in reference.get("apiVersion", ""):
-        version = reference.get("apiVersion", "")
-        if version != "v1":
-            check.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
+    check_scale_target(spec.get("scaleTargetRef") or {}, check)
     for index, row in enumerate(spec.get("metrics") or ()):
         _check_metric(row, f"spec.metrics[{index}]", check)
+    if low == 0 and not any(row.get("type") in ("Object", "External") for row in spec.get("metrics") or ()):
+        text = "must specify at least one Object or External metric to support scaling to zero replicas"
+        check.forbidden("spec.metrics", text)
+    check_behavior(spec.get("behavior") or {}, check)
 
 
 def _prepare_quota(new: Obj, old: Obj | None) -> None:
@@ -159,15 +160,27 @@ def _less(row: Obj, low: str, high: str, field: str, check: Check, blamed: str =
         limit = (row.get(high) or {}).get(name)
         if limit is not None and parse_quantity(value) > parse_quantity(limit):
             names = {"defaultRequest": "default request", "default": "default"}
-            text = f"{names.get(low, low)} value {value} is greater than {names.get(high, high)} value {limit}"
+            top = "default limit" if (low, high) == ("defaultRequest", "default") else names.get(high, high)
+            text = f"{names.get(low, low)} value {value} is greater than {top} value {limit}"
             blame = blamed or low
-            shown = limit if blamed == "defaultRequest" else value
+            shown = limit if blamed == "defaultRequest" or (low, high) == ("default", "max") else value
             check.invalid(f"{field}.{blame}[{name}]", shown, text)
 
 
+def _check_limit_type(row: Obj, before: list[Obj], field: str, check: Check) -> None:
+    kind = row.get("type", "")
+    check.all_invalid(f"{field}.type", kind, qualified_errors(kind))
+    if kind not in ("Pod", "Container", "PersistentVolumeClaim") and "/" not in kind:
+        check.invalid(f"{field}.type", kind, "must be a standard limit type or fully qualified")
+    if any(other.get("type") == kind for other in before):
+        check.duplicate(f"{field}.type", kind)
+
+
 def _check_limit_range(obj: Obj, check: Check) -> None:
-    for index, row in enumerate((obj.get("spec") or {}).get("limits") or ()):
+    rows = (obj.get("spec") or {}).get("limits") or []
+    for index, row in enumerate(rows):
         field = f"spec.limits[{index}]"
+        _check_limit_type(row, rows[:index], field, check)
         if row.get("type") == "Pod":
             for key in ("default", "defaultRequest"):
                 if row.get(key):
@@ -178,6 +191,9 @@ def _check_limit_range(obj: Obj, check: Check) -> None:
         _less(row, "defaultRequest", "default", field, check)
         _less(row, "min", "default", field, check, "default")
         _less(row, "default", "max", field, check)
+        for name, value in (row.get("maxLimitRequestRatio") or {}).items():
+            if parse_quantity(value) < 1:
+                check.invalid(f"{field}.maxLimitRequestRatio[{name}]", value, f"ratio {value} is less than 1")
 
 
 def _default_priority(obj: Obj) -> None:
@@ -196,6 +212,7 @@ def _check_priority(obj: Obj, check: Check) -> None:
     elif not name.startswith("system-") and value > 1000000000:
         text = "maximum allowed value of a user defined priority is 1000000000"
         check.forbidden("value", text)
+    check.one_of("preemptionPolicy", obj.get("preemptionPolicy"), ("PreemptLowerPriority", "Never"), required=False)
 
 
 def _check_priority_update(new: Obj, old: Obj, check: Check) -> None:

@@ -7,6 +7,10 @@ _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _POD_RESOURCES = frozenset(
     ("pods", "count/pods", *_COMPUTE, *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMPUTE))
 )
+_STANDARD = (_POD_RESOURCES - {"count/pods"}) | {
+    *("services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"),
+    *("requests.storage", "services.nodeports", "services.loadbalancers"),
+}
 _SIMPLE = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
 _SCOPES = (*_SIMPLE, "PriorityClass", "VolumeAttributesClass")
 _EXCLUSIVE = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
@@ -32,7 +36,7 @@ def _check_set(scopes: list[str], shown: object, field: str, hard: Obj, check: C
         if scope not in _SCOPES:
             check.invalid(field, shown, "unsupported scope")
         for resource in hard:
-            if scope in _SCOPES and not _applies(scope, resource):
+            if scope in _SCOPES and resource in _STANDARD and not _applies(scope, resource):
                 check.invalid(field, shown, "unsupported scope applied to resource")
     if any(pair <= set(scopes) for pair in _EXCLUSIVE):
         check.invalid(field, shown, "conflicting scopes")

@@ -1,6 +1,7 @@
 """Roles and bindings: defaults and rules."""
 
 from itbench.kube.client import Obj
+from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.names import path_segment_errors, subdomain_errors
@@ -33,6 +34,14 @@ def _check_role(obj: Obj, check: Check) -> None:
 
 def _check_cluster_role(obj: Obj, check: Check) -> None:
     _check_rules(obj.get("rules") or [], check, namespaced=False)
+    aggregation = obj.get("aggregationRule")
+    if aggregation is not None:
+        field = "aggregationRule.clusterRoleSelectors"
+        selectors = aggregation.get("clusterRoleSelectors") or []
+        if not selectors:
+            check.required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+        for index, selector in enumerate(selectors):
+            check_label_selector(selector, f"{field}[{index}]", check)
 
 
 def _default_binding(obj: Obj) -> None:

@@ -4,11 +4,12 @@ import ipaddress
 from typing import Any
 
 from itbench.kube.client import Obj
+from itbench.kube.kinds.addresses import ADDRESS_TEXT, NETWORK_TEXT, check_reachable, is_address, is_network
 from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.containers import check_port_or_name
-from itbench.kube.names import label1035_errors, label_errors, labels_errors, subdomain_errors
+from itbench.kube.names import label1035_errors, label_errors, labels_errors, subdomain_errors, wildcard_errors
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -120,8 +121,13 @@ def _check_service(obj: Obj, check: Check) -> None:
     check.one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
     check.one_of("spec.type", kind, _TYPES)
     address = spec.get("clusterIP", "")
-    if address not in ("", "None") and kind != "ExternalName" and not _is_address(address):
-        check.invalid("spec.clusterIPs[0]", address, _ADDRESS_TEXT)
+    if address not in ("", "None") and kind != "ExternalName" and not is_address(address):
+        check.invalid("spec.clusterIPs[0]", address, ADDRESS_TEXT)
+    seconds = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+    if seconds is not None and not 0 < seconds <= 86400:
+        field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+        check.invalid(field, seconds, "must be greater than 0 and less than 86400")
+    _check_service_addresses(spec, check)
     outside = kind in ("NodePort", "LoadBalancer") or bool(spec.get("externalIPs"))
     if spec.get("externalTrafficPolicy") and not outside:
         value = spec["externalTrafficPolicy"]
@@ -134,7 +140,19 @@ def _check_service(obj: Obj, check: Check) -> None:
             check.one_of(f"spec.{key}", spec[key], values)
 
 
-_ADDRESS_TEXT = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+def _check_service_addresses(spec: Obj, check: Check) -> None:
+    for index, text in enumerate(spec.get("externalIPs") or ()):
+        if not is_address(text):
+            check.invalid(f"spec.externalIPs[{index}]", text, ADDRESS_TEXT)
+        else:
+            check_reachable(text, f"spec.externalIPs[{index}]", check)
+    for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+        if not is_network(text.strip()):
+            check.invalid(f"spec.LoadBalancerSourceRanges[{index}]", text, NETWORK_TEXT)
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        check.one_of(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+    policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
+    check.one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), policies, required=False)
 
 
 def _check_external(spec: Obj, check: Check) -> None:
@@ -145,14 +163,6 @@ def _check_external(spec: Obj, check: Check) -> None:
         check.required("spec.externalName")
     else:
         check.all_invalid("spec.externalName", name, subdomain_errors(name.removesuffix(".")))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_service_update(new: Obj, old: Obj, check: Check) -> None:
@@ -173,18 +183,22 @@ def _default_slice(obj: Obj) -> None:
 def _check_slice(obj: Obj, check: Check) -> None:
     kind = obj.get("addressType", "")
     check.one_of("addressType", kind, ("FQDN", "IPv4", "IPv6"))
+    for index, port in enumerate(obj.get("ports") or ()):
+        if port.get("name"):
+            check.all_invalid(f"ports[{index}].name", port["name"], label_errors(port["name"]))
+        check.one_of(f"ports[{index}].protocol", port.get("protocol"), _PROTOCOLS)
     for index, row in enumerate(obj.get("endpoints") or ()):
         addresses = row.get("addresses") or []
         if not addresses:
             check.required(f"endpoints[{index}].addresses", "must contain at least 1 address")
         for at, address in enumerate(addresses):
             where = f"endpoints[{index}].addresses[{at}]"
-            if kind in ("IPv4", "IPv6") and not _is_address(address):
-                check.invalid(where, address, _ADDRESS_TEXT)
-            elif kind == "IPv4" and ":" in address:
-                check.invalid(where, address, "must be a valid IPv4 address")
-            elif kind == "IPv4" and ipaddress.ip_address(address).is_loopback:
-                check.invalid(where, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+            if kind in ("IPv4", "IPv6") and not is_address(address):
+                check.invalid(where, address, ADDRESS_TEXT)
+            elif kind in ("IPv4", "IPv6"):
+                if (kind == "IPv4") == (":" in address):
+                    check.invalid(where.removesuffix(f"[{at}]"), address, f"must be an {kind} address")
+                check_reachable(address, where, check)
 
 
 def _check_slice_update(new: Obj, old: Obj, check: Check) -> None:
@@ -195,6 +209,26 @@ def _default_endpoints(obj: Obj) -> None:
     for subset in obj.get("subsets") or ():
         for port in subset.get("ports") or ():
             port.setdefault("protocol", "TCP")
+
+
+def _check_endpoints(obj: Obj, check: Check) -> None:
+    for index, subset in enumerate(obj.get("subsets") or ()):
+        where = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            check.required(where, "must specify `addresses` or `notReadyAddresses`")
+        for key in ("addresses", "notReadyAddresses"):
+            for at, row in enumerate(subset.get(key) or ()):
+                text, field = row.get("ip", ""), f"{where}.{key}[{at}].ip"
+                if not is_address(text):
+                    check.invalid(field, text, ADDRESS_TEXT)
+                    check.invalid(field, text, "must be a valid IP address")
+                else:
+                    check_reachable(text, field, check)
+        for at, port in enumerate(subset.get("ports") or ()):
+            number = port.get("port", 0)
+            if not 0 < number < 65536:
+                check.invalid(f"{where}.ports[{at}].port", number, "must be between 1 and 65535, inclusive")
+            check.one_of(f"{where}.ports[{at}].protocol", port.get("protocol"), ("TCP", "UDP", "SCTP"))
 
 
 # -- Ingress -------------------------------------------------------------------------------------------------------------
@@ -235,6 +269,24 @@ def _check_path(path: Obj, field: str, check: Check) -> None:
     _check_backend(path.get("backend") or {}, f"{field}.backend", check)
 
 
+def _check_ingress_tls(rows: list[Obj], check: Check) -> None:
+    for index, row in enumerate(rows):
+        for at, host in enumerate(row.get("hosts") or ()):
+            errors = wildcard_errors(host) if host.startswith("*") else subdomain_errors(host)
+            check.all_invalid(f"spec.tls[{index}].hosts[{at}]", host, errors)
+        if row.get("secretName"):
+            name = row["secretName"]
+            check.all_invalid(f"spec.tls[{index}].secretName", name, subdomain_errors(name))
+
+
+def _check_ingress_class(obj: Obj, check: Check) -> None:
+    controller = (obj.get("spec") or {}).get("controller", "")
+    if not controller:
+        check.required("spec.controller")
+    elif "/" not in controller:
+        check.invalid("spec.controller", controller, 'must be a domain-prefixed path (such as "acme.io/foo")')
+
+
 def _check_ingress(obj: Obj, check: Check) -> None:
     spec = obj.get("spec") or {}
     if not spec.get("rules") and "defaultBackend" not in spec:
@@ -244,15 +296,21 @@ def _check_ingress(obj: Obj, check: Check) -> None:
     for index, rule in enumerate(spec.get("rules") or ()):
         where = f"spec.rules[{index}]"
         host = rule.get("host", "")
-        if host and _is_address(host):
+        if host and is_address(host):
             check.invalid(f"{where}.host", host, "must be a DNS name, not an IP address")
-        elif host and not host.startswith("*."):
+        elif host.startswith("*"):
+            check.all_invalid(f"{where}.host", host, wildcard_errors(host))
+        elif host:
             check.all_invalid(f"{where}.host", host, subdomain_errors(host))
         http = rule.get("http")
         if http is not None and not http.get("paths"):
             check.required(f"{where}.http.paths")
         for at, path in enumerate((http or {}).get("paths") or ()):
             _check_path(path, f"{where}.http.paths[{at}]", check)
+    _check_ingress_tls(spec.get("tls") or [], check)
+    if spec.get("ingressClassName"):
+        name = spec["ingressClassName"]
+        check.all_invalid("spec.ingressClassName", name, subdomain_errors(name))
 
 
 # -- NetworkPolicy -------------------------------------------------------------------------------------------------------
@@ -297,16 +355,26 @@ def _check_block(block: Obj, field: str, check: Check) -> None:
         return
     whole = _network(text) if "/" in text else None
     if whole is None:
-        check.invalid(f"{field}.cidr", text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+        check.invalid(f"{field}.cidr", text, NETWORK_TEXT)
         return
     for index, row in enumerate(block.get("except") or ()):
         part = _network(row) if "/" in row else None
         if part is None:
-            check.invalid(
-                f"{field}.except[{index}]", row, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            )
+            check.invalid(f"{field}.except[{index}]", row, NETWORK_TEXT)
         elif part.version != whole.version or not part.subnet_of(whole) or part == whole:
             check.invalid(f"{field}.except[{index}]", row, "must be a strict subset of `cidr`")
+
+
+def _check_end_port(port: Obj, field: str, check: Check) -> None:
+    start, end = port.get("port"), port.get("endPort")
+    if end is None:
+        return
+    if start is None:
+        check.invalid(field, end, "may not be specified when `port` is not specified")
+    elif isinstance(start, str):
+        check.invalid(field, end, "may not be specified when `port` is non-numeric")
+    elif end < start:
+        check.invalid(field, start, "must be greater than or equal to `port`")
 
 
 def _check_network_policy(obj: Obj, check: Check) -> None:
@@ -319,6 +387,7 @@ def _check_network_policy(obj: Obj, check: Check) -> None:
                 check.one_of(f"{where}.ports[{at}].protocol", port.get("protocol"), ("TCP", "UDP", "SCTP"))
                 if "port" in port:
                     check_port_or_name(port["port"], f"{where}.ports[{at}].port", check)
+                _check_end_port(port, f"{where}.ports[{at}].endPort", check)
             for at, peer in enumerate(rule.get(peers) or ()):
                 _check_peer(peer, f"{where}.{peers}[{at}]", check)
     for index, kind in enumerate(spec.get("policyTypes") or ()):
@@ -333,10 +402,10 @@ SERVICE = Behaviour(
     validate_update=_check_service_update,
     name_errors=label1035_errors,
 )
-ENDPOINTS = Behaviour(default=_default_endpoints)
+ENDPOINTS = Behaviour(default=_default_endpoints, validate=_check_endpoints)
 ENDPOINTSLICE = Behaviour(
     default=_default_slice, validate=_check_slice, validate_update=_check_slice_update, generation=True
 )
 INGRESS = Behaviour(validate=_check_ingress, generation=True)
-INGRESSCLASS = Behaviour(generation=True)
+INGRESSCLASS = Behaviour(validate=_check_ingress_class, generation=True)
 NETWORKPOLICY = Behaviour(default=_default_network_policy, validate=_check_network_policy, generation=True)

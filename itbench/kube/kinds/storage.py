@@ -5,7 +5,7 @@ from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.diff import go_diff
-from itbench.kube.names import subdomain_errors
+from itbench.kube.names import qualified_errors, subdomain_errors
 from itbench.kube.quantity import parse_quantity
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -90,6 +90,16 @@ def _default_volume(obj: Obj) -> None:
         spec["hostPath"].setdefault("type", "")
 
 
+def _check_capacity(capacity: Obj, check: Check) -> None:
+    if set(capacity) != {"storage"}:
+        check.unsupported("spec.capacity", dict(sorted(capacity.items())), ("storage",))
+    for name, value in sorted(capacity.items()):
+        field = f"spec.capacity[{name}]"
+        if parse_quantity(str(value)) < 0:
+            check.invalid(field, int(parse_quantity(str(value))), "must be a valid resource quantity")
+        _check_size(value, field, check)
+
+
 def _check_volume(obj: Obj, check: Check) -> None:
     spec = obj["spec"]
     _check_modes(spec.get("accessModes") or [], "spec.accessModes", check)
@@ -97,7 +107,7 @@ def _check_volume(obj: Obj, check: Check) -> None:
         check.required("spec.capacity")
         check.unsupported("spec.capacity", None, ("storage",))
     else:
-        _check_size(spec["capacity"].get("storage"), "spec.capacity[storage]", check)
+        _check_capacity(spec["capacity"], check)
     policy = spec.get("persistentVolumeReclaimPolicy")
     check.one_of("spec.persistentVolumeReclaimPolicy", policy, ("Delete", "Recycle", "Retain"))
     sources = [key for key in spec if key not in _NOT_SOURCES]
@@ -107,6 +117,7 @@ def _check_volume(obj: Obj, check: Check) -> None:
         check.forbidden(f"spec.{key}", "may not specify more than 1 volume type")
     if "local" in spec and "nodeAffinity" not in spec:
         check.required("spec.nodeAffinity", "Local volume requires node affinity")
+    check.one_of("spec.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem"), required=False)
 
 
 def _check_volume_update(new: Obj, old: Obj, check: Check) -> None:
@@ -126,6 +137,10 @@ def _default_class(obj: Obj) -> None:
 def _check_class(obj: Obj, check: Check) -> None:
     if not obj.get("provisioner"):
         check.required("provisioner")
+    else:
+        check.all_invalid("provisioner", obj["provisioner"], qualified_errors(obj["provisioner"].lower()))
+    if "" in (obj.get("parameters") or {}):
+        check.invalid("parameters", "", "field can not be empty.")
     check.one_of("reclaimPolicy", obj.get("reclaimPolicy"), ("Delete", "Retain"))
     check.one_of("volumeBindingMode", obj.get("volumeBindingMode"), ("Immediate", "WaitForFirstConsumer"))
 

@@ -221,6 +221,9 @@ def _check_controller(obj: Obj, check: Check) -> None:
     labels = (spec["template"].get("metadata") or {}).get("labels")
     if spec.get("selector") and not matches({"matchLabels": spec["selector"]}, labels):
         check.invalid("spec.template.metadata.labels", labels, _MISMATCH)
+    if not spec["template"].get("metadata") and not spec["template"].get("spec", {}).get("containers"):
+        check.required("spec.template")
+        return
     check_template(spec["template"], "spec.template", check)
     _check_restart(spec, check)
 
@@ -241,7 +244,14 @@ def _check_statefulset(obj: Obj, check: Check) -> None:
     check.non_negative(
         "spec.updateStrategy.rollingUpdate.partition", (strategy.get("rollingUpdate") or {}).get("partition")
     )
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    for key in ("whenDeleted", "whenScaled"):
+        check.one_of(
+            f"spec.persistentVolumeClaimRetentionPolicy.{key}", retention.get(key), ("Retain", "Delete"), required=False
+        )
     check.non_negative("spec.replicas", spec.get("replicas"))
+    check.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    check.non_negative("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
     if spec.get("selector") is None:
         check.required("spec.selector")
     else:
