@@ -4,10 +4,14 @@
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Protocol
 
+from itbench.core.documents.app import Listen
 from itbench.kube.client import Obj
 from itbench.kube.door import Request, Response
+from itbench.kube.quantity import parse_quantity
+from itbench.world import proc
 from itbench.world.images import Image, Registry
 from itbench.world.kubelet.kubelets import specs_of
 from itbench.world.kubelet.state import ContainerState, PodState
@@ -18,11 +22,33 @@ from itbench.world.reach import Reach
 
 NODE_MEMORY_MB = 32 * 1024.0
 DEBUG_IMAGES = ("curl", "netshoot", "agnhost", "alpine", "busybox")
+IMAGE_BUILT_S = -40 * 86400.0
+"""World second at which images were built."""
+VOLUMES = {
+    "redis": ("/data",),
+    "valkey": ("/data",),
+    "postgres": ("/var/lib/postgresql/data", "/docker-entrypoint-initdb.d"),
+}
+"""Folders that images of stores declare."""
 FOLDERS = ("bin", "dev", "home", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
 """What the root of an image's file system has besides `etc` and the program's own files."""
 SLIM = {
-    "sh": {"curl", "dig", "nslookup", "getent", "bash", "redis-cli", "valkey-cli", "netcat"},
-    "bash": {"curl", "wget", "nc", "netcat", "nslookup", "dig", "ping", "redis-cli", "valkey-cli", "ash"},
+    "sh": {"curl", "dig", "nslookup", "getent", "bash", "redis-cli", "valkey-cli", "netcat", "ss"},
+    "bash": {
+        "netstat",
+        "ss",
+        "top",
+        "curl",
+        "wget",
+        "nc",
+        "netcat",
+        "nslookup",
+        "dig",
+        "ping",
+        "redis-cli",
+        "valkey-cli",
+        "ash",
+    },
 }
 """Commands that images of a flavour usually lack (busybox brings wget and nc, Debian-based slim images bring neither)."""
 EXTRA = {
@@ -60,6 +86,9 @@ class House(Protocol):
     def request_from(self, source: Obj | None, host: str, port: int, request: Request) -> tuple[Response | None, str]:
         """An HTTP request."""
 
+    def listeners(self, pod: PodState) -> list[tuple[int, Listen, ContainerState]]:
+        """What listens in a pod now."""
+
     def redis_from(self, source: Obj | None, host: str, port: int, argv: list[str]) -> tuple[str | None, str]:
         """A command to a Redis-like store."""
 
@@ -96,11 +125,12 @@ class Inside:
         self._house, self._pod, self._container, self._obj = house, pod, container, obj
         self._spec = specs_of(obj)[container.name]
         self._image = house.registry.find(self._spec.get("image", ""))
-        files = {**_base_files(pod, obj), **(self._image.program.files if self._image else {})}
+        self.workdir = self._spec.get("workingDir") or (self._image.program.workdir if self._image else "/")
+        folders = {f"{folder.rstrip('/')}/.keep": "" for folder in (self.workdir, *_volumes_of(self._image))}
+        files = {**_base_files(pod, obj), **folders, **(self._image.program.files if self._image else {})}
         self._tree = Tree(obj, self._spec, pod, container, files)
         self.hostname = obj["spec"].get("hostname") or pod.name
         self.user = self._image.program.user if self._image else "root"
-        self.workdir = self._spec.get("workingDir") or (self._image.program.workdir if self._image else "/")
         self.env = dict(container.env)
 
     def now(self) -> float:
@@ -113,7 +143,31 @@ class Inside:
 
     def read(self, path: str) -> str | None:
         """A file's text."""
-        return self._tree.read(path)
+        found = proc.read(path, self._facts)
+        return self._tree.read(path) if found is None else found
+
+    def _facts(self) -> proc.Facts:
+        used, total = self.memory()
+        cpu = ((self._spec.get("resources") or {}).get("limits") or {}).get("cpu")
+        return proc.Facts(
+            used,
+            total,
+            memory_limit_mb(self._spec),
+            float(parse_quantity(str(cpu))) if cpu is not None else inf,
+            self.now() - self._container.started_at,
+            self.processes()[0][2],
+            tuple((m["mountPath"], bool(m.get("readOnly"))) for m in self._spec.get("volumeMounts") or ()),
+        )
+
+    def modified(self, path: str) -> float:
+        """When a file was made, on the clients' calendar: with the image, or at the container's start."""
+        image = self._image is not None and path in self._image.program.files and not self._tree.is_mounted(path)
+        return (IMAGE_BUILT_S if image else self._container.started_at) + self._house.calendar_ahead_s
+
+    def ports(self) -> list[tuple[int, str]]:
+        """(port, `tcp` or `udp`) of what listens in the pod."""
+        rows = self._house.listeners(self._pod)
+        return sorted((port, "udp" if listen.protocol == "udp" else "tcp") for port, listen, _ in rows)
 
     def write(self, path: str, text: str) -> str:
         """Write a file, unless the root file system is read-only."""
@@ -166,6 +220,11 @@ class Inside:
         return self._house.redis_from(self._obj, host, port, argv)
 
 
+def _volumes_of(image: Image | None) -> tuple[str, ...]:
+    family = image.reference.repository.rsplit("/", 1)[-1] if image is not None else ""
+    return VOLUMES.get(family, ())
+
+
 def _base_files(pod: PodState, obj: Obj) -> dict[str, str]:
     search = f"{pod.namespace}.svc.cluster.local svc.cluster.local cluster.local"
     return {
@@ -174,6 +233,7 @@ def _base_files(pod: PodState, obj: Obj) -> dict[str, str]:
         "/etc/resolv.conf": f"search {search}\nnameserver 10.96.0.10\noptions ndots:5\n",
         "/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
         **{f"/{folder}/.keep": "" for folder in FOLDERS},
+        **dict.fromkeys(proc.FILES, ""),
     }
 
 

@@ -18,9 +18,10 @@ from itbench.world.shell.input import SHELLS
 from itbench.world.shell.interpreter import Command, Io, Shell, Steps, Tool
 from itbench.world.shell.machine import Machine
 from itbench.world.shell.network import NETWORK
+from itbench.world.shell.system import SYSTEM
 from itbench.world.text import fill, log_line
 
-TOOLS: dict[str, Tool] = {**BUILTINS, **COREUTILS, **NETWORK}
+TOOLS: dict[str, Tool] = {**BUILTINS, **COREUTILS, **SYSTEM, **NETWORK}
 INTERPRETERS = {
     "python",
     "python3",

@@ -286,3 +286,28 @@ def test_a_port_that_speaks_no_http_is_open_and_answers_with_nonsense(
     code, _, said = run("curl", "-sS", f"http://{host}:{port}/")
     assert said == f"curl: {curl}\n"
     assert str(code) == curl[1:].split(")")[0]
+
+
+def test_the_inside_of_a_store_agrees_with_itself(world: World, kubectl: Client) -> None:
+    limits = {"memory": "64Mi", "cpu": "500m"}
+    mount = {"name": "tmp", "mountPath": "/scratch"}
+    container = {"name": "main", "image": "redis:8", "resources": {"limits": limits}, "volumeMounts": [mount]}
+    spec = {"containers": [{**container, "workingDir": "/data"}], "volumes": [{"name": "tmp", "emptyDir": {}}]}
+    meta = {"name": "store", "namespace": "toy"}
+    kubectl.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, "toy")
+    world.advance(world.now + 30)
+
+    def run(script: str) -> str:
+        code, out, said = finish(world, world.door().exec("toy", "store", "", ["sh", "-c", script]))
+        assert (code, said) == (0, "")
+        return out
+
+    assert run("pwd; ls; ls -la | grep -c ' \\.'") == "/data\n2\n"
+    total = run("free").splitlines()[1].split()[1]
+    assert run("grep MemTotal /proc/meminfo").split() == ["MemTotal:", total, "kB"]
+    assert run("cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max") == f"{64 * 2**20}\n50000 100000\n"
+    assert run("cat /proc/1/cmdline") == "redis-server\0*:6379\0"
+    assert run("ps | grep -c redis-server; nproc") == "1\n8\n"
+    assert run("mount | grep scratch") == "/dev/sda1 on /scratch type ext4 (rw,relatime)\n"
+    assert "0.0.0.0:6379" in run("netstat -tln")
+    assert "Jan 12 08:" in run("ls -l /etc")

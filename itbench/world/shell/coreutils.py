@@ -10,6 +10,8 @@ from itbench.world.shell.numbers import NUMBERS
 from itbench.world.shell.options import inputs, options_of
 from itbench.world.shell.texts import TEXTS
 
+_HALF_A_YEAR_S = 182 * 86400.0
+"""Older files are listed with their year."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -81,9 +83,14 @@ def ls(call: Command) -> int:
             call.io.err(f"ls: {path}: No such file or directory\n")
             code = 1
             continue
-        shown = [name for name in sorted(names) if "a" in options or "A" in options or not name.startswith(".")]
-        if len(paths) > 1 and names != [path]:
+        shown = [name for name in sorted(names) if name != ".keep" and (options.keys() & {"a", "A"} or name[0] != ".")]
+        listed = names != [path]
+        if "a" in options and listed:
+            shown = ["./", "../", *shown]
+        if len(paths) > 1 and listed:
             call.io.out(f"{path}:\n")
+        if "l" in options and listed:
+            call.io.out(f"total {4 * len(shown)}\n")
         for name in shown:
             call.io.out(_long(call, full, name) if "l" in options else f"{name.rstrip('/')}\n")
     return code
@@ -94,7 +101,9 @@ def _long(call: Command, folder: str, name: str) -> str:
     is_folder = name.endswith("/")
     size = 4096 if is_folder else len((call.machine.read(path) or "").encode())
     mode = "drwxr-xr-x    2" if is_folder else "-rw-r--r--    1"
-    when = (EPOCH + timedelta(seconds=call.machine.calendar())).strftime("%b %d %H:%M")
+    made, now = call.machine.modified(path), call.machine.calendar()
+    recent = now - _HALF_A_YEAR_S < made <= now
+    when = (EPOCH + timedelta(seconds=made)).strftime("%b %d %H:%M" if recent else "%b %d  %Y")
     return f"{mode} root     root     {size:>9} {when} {name.rstrip('/')}\n"
 
 

@@ -31,6 +31,12 @@ class Machine(Protocol):
     def entries(self, path: str) -> list[str] | None:
         """Names in a folder (folders end with a slash), None if there is no such folder."""
 
+    def modified(self, path: str) -> float:
+        """When a file was made or last changed, in the seconds of `calendar`."""
+
+    def ports(self) -> list[tuple[int, str]]:
+        """(port, `tcp` or `udp`) of everything that listens here."""
+
     def processes(self) -> list[tuple[int, str, str]]:
         """(pid, user, command line)."""
 

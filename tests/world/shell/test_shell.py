@@ -8,6 +8,7 @@ from itbench.kube.door import Request, Response
 from itbench.world.shell.coreutils import BUILTINS, COREUTILS
 from itbench.world.shell.interpreter import Io, Shell
 from itbench.world.shell.network import NETWORK
+from itbench.world.shell.system import SYSTEM
 
 
 @dataclass
@@ -49,6 +50,12 @@ class Box:
         }
         return sorted(names) or None
 
+    def modified(self, path: str) -> float:
+        return 86400.0 if path.startswith("/old") else self.clock
+
+    def ports(self) -> list[tuple[int, str]]:
+        return [(53, "udp"), (8080, "tcp")]
+
     def processes(self) -> list[tuple[int, str, str]]:
         return [(1, "root", "/app/server")]
 
@@ -80,7 +87,7 @@ def run(script: str, box: Box | None = None) -> tuple[int, str, str, float]:
     """Exit code, standard output, standard error, seconds slept."""
     box = box or Box()
     out: list[tuple[int, str]] = []
-    shell = Shell(box, {**BUILTINS, **COREUTILS, **NETWORK})
+    shell = Shell(box, {**BUILTINS, **COREUTILS, **SYSTEM, **NETWORK})
     steps = shell.run(script, Io("", lambda fd, text: out.append((fd, text))))
     slept = 0.0
     while True:
@@ -213,3 +220,35 @@ def test_wget_shows_headers_when_asked() -> None:
     lines = said.splitlines()
     assert lines[:3] == ["Connecting to web:80 (10.0.0.7:80)", "  HTTP/1.1 200 OK", "  Content-Length: 6"]
     assert run("wget -qO- http://web/x", box)[2] == ""
+
+
+FILES = {"/srv/a.txt": "12", "/srv/.hidden": "", "/srv/sub/b.log": "", "/old.txt": ""}
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("cd /srv; ls", "a.txt\nsub\n"),
+        ("cd /srv; ls -a", ".\n..\n.hidden\na.txt\nsub\n"),
+        ("mkdir /srv/new; ls -a /srv/new", ".\n..\n"),
+        ("find /srv -name '*.*'", "/srv/.hidden\n/srv/a.txt\n/srv/sub/b.log\n"),
+        ("cd /srv; find . -type d", ".\n./sub\n"),
+        ("find /srv -maxdepth 1 -type f", "/srv/.hidden\n/srv/a.txt\n"),
+        ("netstat -tln | grep -c LISTEN; netstat -tn | grep -c LISTEN", "1\n0\n"),
+        ("ss -lntu | grep -o '0.0.0.0:[0-9][0-9]*'", "0.0.0.0:53\n0.0.0.0:8080\n"),
+        ("top -b -n1 | grep -c /app/server", "1\n"),
+        ("tty", "not a tty\n"),
+        ("tty; echo $?; find /none; echo $?", "not a tty\n1\n1\n"),
+    ],
+)
+def test_folders_and_the_system_can_be_looked_at(script: str, expected: str) -> None:
+    assert run(script, Box(files=dict(FILES)))[1] == expected
+
+
+def test_a_long_listing_has_a_total_both_dots_and_the_files_own_dates() -> None:
+    out = run("ls -la /srv", Box(files=dict(FILES)))[1].splitlines()
+    assert out[0] == "total 20"
+    assert [line.split()[-1] for line in out[1:]] == [".", "..", ".hidden", "a.txt", "sub"]
+    assert {line.split()[5] + line.split()[6] for line in out[1:]} == {"Jan12"}
+    late = Box(files=dict(FILES), clock=400 * 86400.0)
+    assert run("ls -l /old.txt", late)[1].split()[5:8] == ["Jan", "13", "2026"]
