@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import re
+import secrets
 import signal
 import sys
 import tempfile
@@ -87,7 +88,6 @@ class _Events:
             return self.failures[0]
         said = [line for line in self.lines if "ERROR" in line] or self.lines[-3:]
         return _short(" ".join(said)) or "ansible-playbook printed nothing"
-
 
     def cause(self) -> str:
         """`scenario_defect` where trying again cannot help: nothing ran, or a template or a module's name is wrong."""
@@ -221,6 +221,7 @@ def _environment(play: Play) -> dict[str, str]:
         "TMPDIR": temporary,
         "ITBENCH_PYTHON": str(play.private / "bin" / "python"),
         "ITBENCH_WARM": str(play.private / "tmp" / "warm"),
+        "ITBENCH_WARM_KEY": secrets.token_hex(32),
         "K8S_AUTH_KUBECONFIG": str(play.kubeconfig),
         "ITBENCH_CONTROL_URL": play.control_url,
         "ITBENCH_CONTROL_TOKEN": play.control_token,

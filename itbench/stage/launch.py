@@ -30,7 +30,8 @@ def start_warm(path: str) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(null, number)
-        import_module("itbench.stage.warm").serve(path)
+        key = os.environ.get("ITBENCH_WARM_KEY", "").encode()
+        import_module("itbench.stage.warm").serve(path, key)
 
 
 def main() -> None:

@@ -2,12 +2,14 @@
 
 Every Ansible task is a process that imports the client anew, which takes longer than all it then does. `launch.py` starts this
 server beside ansible-playbook, so that the import happens while Ansible itself loads; `ask.py` is what Ansible takes for its
-Python. Where the server does not answer, `ask.py` runs a plain interpreter, so nothing depends on it. It serves one play: the
-socket lies in the private folder of that play, and the process dies with its parent.
+Python. Where the server does not answer, `ask.py` runs a plain interpreter, so nothing depends on it. It serves one play and dies
+with its parent. Its socket lies in the private folder of that play, but a path is no lock: a confined agent of another trial can
+see it in the kernel's lists and connect. So every request begins with the play's key, which only its own processes know.
 """
 
 import contextlib
 import gc
+import hmac
 import json
 import os
 import signal
@@ -19,11 +21,11 @@ from typing import Any, NoReturn
 
 PRELOADED = ("kubernetes", "kubernetes.client", "kubernetes.config", "kubernetes.dynamic", "urllib3", "yaml")
 HEADER = 8
-"""Bytes of the length that precedes a request."""
+"""Bytes of the length that precedes a request, after the key."""
 
 
-def serve(path: str) -> NoReturn:
-    """Import, then answer requests on a Unix socket until killed."""
+def serve(path: str, key: bytes) -> NoReturn:
+    """Import, then answer requests that begin with `key` on a Unix socket until killed."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(8)
@@ -37,7 +39,7 @@ def serve(path: str) -> NoReturn:
             connection, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()
-                _answer(connection)
+                _answer(connection, key)
             connection.close()
 
 
@@ -48,12 +50,15 @@ def _parse_fast() -> None:
         yaml.SafeLoader = yaml.CSafeLoader  # type: ignore[attr-defined]
 
 
-def _answer(connection: socket.socket) -> NoReturn:
+def _answer(connection: socket.socket, key: bytes) -> NoReturn:
     """In the forked process: take the place of the interpreter that was asked for, and tell its exit code."""
     code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        head, fds, _, _ = socket.recv_fds(connection, HEADER, 3)
+        head, fds, _, _ = socket.recv_fds(connection, len(key) + HEADER, 3)
+        if not key or not hmac.compare_digest(head[: len(key)], key):
+            os._exit(code)
+        head = head[len(key) :]
         request = json.loads(_read(connection, int.from_bytes(head, "big")))
         for number, fd in enumerate(fds):
             os.dup2(fd, number)

@@ -36,7 +36,9 @@ async def test_a_playbook_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert caught.value.cause == "scenario_defect"
 
 
-@pytest.mark.parametrize("argument", ["msg: '{{ nobody }}'", "msg: '{{ greeting.tone }}'", "msg: '{{ greeting'", "mgs: hi"])
+@pytest.mark.parametrize(
+    "argument", ["msg: '{{ nobody }}'", "msg: '{{ greeting.tone }}'", "msg: '{{ greeting'", "mgs: hi"]
+)
 async def test_a_playbook_that_is_written_wrongly_is_a_defect_with_its_place(tmp_path: Path, argument: str) -> None:
     """It would fail the same way at every try; the task's file and line are named."""
     tasks = f"    - name: Say it\n      ansible.builtin.debug: {{{argument}}}\n"
