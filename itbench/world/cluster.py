@@ -3,6 +3,7 @@
 The estate owns one per control plane. This is the `House` that containers live in and the `Prober` that asks the model.
 """
 
+from itertools import pairwise
 from typing import Any
 
 from itbench.core.documents.app import App, Listen
@@ -10,9 +11,9 @@ from itbench.core.ids import Ids
 from itbench.kube.client import Change, Obj
 from itbench.kube.door import Request, Response
 from itbench.kube.plane import ControlPlane
-from itbench.world import agnhost, serving
-from itbench.world.images import Registry
-from itbench.world.inside import Inside, answer_redis
+from itbench.world import agnhost, serving, stores
+from itbench.world.images import Registry, parse_image
+from itbench.world.inside import Inside
 from itbench.world.kubelet.kubelets import Kubelets, specs_of
 from itbench.world.kubelet.nodes import Nodes
 from itbench.world.kubelet.state import ContainerState, PodState
@@ -206,8 +207,44 @@ class Cluster:
         assert pod is not None, "only living pods listen"
         for number, listen, container in self.listeners(pod):
             if number == target.port and listen.protocol == "redis":
-                return answer_redis(container.data, argv), ""
+                facts = self._store_facts(source, pod, container, target.port)
+                return stores.answer(container.data, argv, facts), ""
         return None, "reset"
+
+    def _store_facts(self, source: Obj | None, pod: PodState, container: ContainerState, port: int) -> stores.Facts:
+        obj = self._obj(pod)
+        assert obj is not None, "only living pods listen"
+        spec = specs_of(obj)[container.name]
+        image = parse_image(spec.get("image", ""))
+        words = [str(word) for word in (*(spec.get("command") or ())[1:], *(spec.get("args") or ()))]
+        asker = str((source or {}).get("status", {}).get("podIP") or "127.0.0.1")
+        return stores.Facts(
+            "valkey" if image is not None and "valkey" in image.repository else "redis",
+            image.tag.split("-")[0] if image is not None and image.tag[:1].isdigit() else "7.2.4",
+            self.now - container.started_at,
+            self.memory_of(pod, container),
+            pod.ip,
+            port,
+            (*self._callers(self.objects.workload_of(obj)), "127.0.0.1" if asker == pod.ip else asker),
+            {a.removeprefix("--"): b for a, b in pairwise(words) if a.startswith("--") and not b.startswith("--")},
+        )
+
+    def _callers(self, workload: str) -> list[str]:
+        """Addresses of the pods that the app's document says call a workload, and that run: they hold connections."""
+        services = self.app.services.items() if self.app else ()
+        calling = {
+            name
+            for name, service in services
+            if any(call.to == workload for operation in service.operations.values() for call in operation.calls)
+        }
+        rows = ((pod, self._obj(pod)) for pod in self.kubelets.pods.values() if calling)
+        return [
+            pod.ip
+            for pod, obj in rows
+            if obj is not None
+            and self.objects.workload_of(obj) in calling
+            and any(container.running for container in pod.containers.values())
+        ]
 
     def memory_of(self, pod: PodState, container: ContainerState) -> float:
         """Resident MiB."""

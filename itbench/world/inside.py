@@ -3,7 +3,6 @@
 `Inside` implements the shell's `Machine` for one container; `House` is what it needs of the cluster around it.
 """
 
-from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
@@ -235,33 +234,3 @@ def _base_files(pod: PodState, obj: Obj) -> dict[str, str]:
         **{f"/{folder}/.keep": "" for folder in FOLDERS},
         **dict.fromkeys(proc.FILES, ""),
     }
-
-
-RedisReply = Callable[[dict[str, str], list[str]], str]
-
-
-def answer_redis(data: dict[str, str], argv: list[str]) -> str:
-    """What a Redis-like store answers, as its command-line client prints it."""
-    name, rest = argv[0].upper(), argv[1:]
-    if name == "PING":
-        return rest[0] if rest else "PONG"
-    if name == "GET" and rest:
-        return f'"{data[rest[0]]}"' if rest[0] in data else "(nil)"
-    if name == "SET" and len(rest) >= 2:
-        data[rest[0]] = rest[1]
-        return "OK"
-    if name == "DEL" and rest:
-        return f"(integer) {sum(data.pop(key, None) is not None for key in rest)}"
-    if name == "EXISTS" and rest:
-        return f"(integer) {sum(key in data for key in rest)}"
-    if name == "DBSIZE":
-        return f"(integer) {len(data)}"
-    if name == "KEYS":
-        found = sorted(data)
-        return "\n".join(f'{i}) "{key}"' for i, key in enumerate(found, 1)) or "(empty array)"
-    if name in ("FLUSHALL", "FLUSHDB"):
-        data.clear()
-        return "OK"
-    if name == "INFO":
-        return f"# Server\r\nredis_version:7.2.4\r\n# Keyspace\r\ndb0:keys={len(data)},expires=0,avg_ttl=0"
-    return f"(error) ERR unknown command '{argv[0]}', with args beginning with: {' '.join(repr(a) for a in rest)}"

@@ -11,6 +11,7 @@ from itbench.world.shell.interpreter import Io, Shell, Steps
 from itbench.world.shell.machine import Machine
 from itbench.world.shell.network import REASONS
 from itbench.world.shell.syntax import SyntaxFault, parse
+from itbench.world.stores import items
 
 NOT_FOUND = 127
 
@@ -76,7 +77,7 @@ class ExecSession:
             self._out.append((fd, text.encode()))
 
     def _begin(self, text: str) -> None:
-        self._steps = self._shell.execute(self._argv, Io(text, self._write))
+        self._steps = self._shell.execute(self._argv, Io(text, self._write, self._tty))
         self._go()
 
     def _go(self) -> None:
@@ -119,7 +120,7 @@ class ExecSession:
             self._write(2, f"sh: {error}\n")
             self._finish(2)
             return
-        self._steps = self._shell.run(line, Io("", self._write))
+        self._steps = self._shell.run(line, Io("", self._write, self._tty))
         self._go()
 
     def write(self, data: bytes) -> None:
@@ -244,6 +245,9 @@ def _redis_request(data: bytes) -> tuple[list[str], int]:
 
 
 def _resp(reply: str) -> bytes:
+    rows = items(reply)
+    if rows is not None:
+        return f"*{len(rows)}\r\n".encode() + b"".join(_resp(f'"{row}"') for row in rows)
     if reply.startswith("(integer) "):
         return f":{reply[10:]}\r\n".encode()
     if reply == "(nil)":

@@ -16,6 +16,12 @@ from itbench.world.shell.syntax import Node, Piece, Redirect, SyntaxFault, Word,
 Steps = Generator[float, None, int]
 MAX_TURNS = 10_000
 """Turns of one loop without sleeping after which a script counts as endless."""
+MAX_TEXT = 1 << 20
+"""Characters of one value, file or piped text; a process that wants more is killed as one that ran out of memory."""
+BURST = 5_000
+"""Commands after which a script has used some time, so that others get their turn."""
+BURST_S = 0.05
+KILLED = 137
 
 
 class Exit(Exception):
@@ -25,12 +31,24 @@ class Exit(Exception):
         self.code = code
 
 
+def bounded(text: str) -> str:
+    """The text; a text that no process of this size can hold ends the process.
+
+    Raises:
+        Exit: code 137.
+    """
+    if len(text) > MAX_TEXT:
+        raise Exit(KILLED)
+    return text
+
+
 @dataclass(slots=True)
 class Io:
-    """Standard streams of one command: input text, and where output goes as (fd, text)."""
+    """Standard streams of one command: input text, where output goes as (fd, text), and whether that is a terminal."""
 
     stdin: str
     write: Callable[[int, str], None]
+    terminal: bool = False
 
     def out(self, text: str) -> None:
         """Standard output."""
@@ -79,6 +97,8 @@ class Shell:
     code: int = 0
     arguments: list[str] = field(default_factory=list)
     looping: int = 0
+    worked: int = 0
+    """Commands so far."""
     draws: int = 0
     """How often `$RANDOM` was asked."""
     left: bool = False
@@ -110,6 +130,9 @@ class Shell:
             return stop.code
 
     def _node(self, node: Node, io: Io) -> Steps:
+        self.worked += 1
+        if self.worked % BURST == 0:
+            yield BURST_S
         handler = getattr(self, f"_do_{node.kind}")
         self.code = yield from handler(node, io)
         return self.code
@@ -153,7 +176,7 @@ class Shell:
             self.looping -= 1
         # A loop that never sleeps would burn a core for ever; time passes so that others can go on.
         yield 1.0
-        return 137
+        return KILLED
 
     def _do_until(self, node: Node, io: Io) -> Steps:
         return (yield from self._do_while(node, io, want=False))
@@ -177,7 +200,7 @@ class Shell:
             caught: list[str] = []
             inner = io.write if last else _catcher(caught, io.write)
             try:
-                code = yield from self._node(part, Io(text, inner))
+                code = yield from self._node(part, Io(text, inner, last and io.terminal))
             except Exit as stop:  # a part of a pipeline is a shell of its own
                 code = stop.code
             text = "".join(caught)
@@ -220,9 +243,9 @@ class Shell:
             if where in ("&1", "&2"):
                 io.write(int(where[1]), text)
             else:
-                files[where] += text
+                files[where] = bounded(files[where] + text)
 
-        code = yield from body(Io(stdin, write))
+        code = yield from body(Io(stdin, write, io.terminal and targets[1] == "&1"))
         for path, text in files.items():
             error = "" if path == "/dev/null" else self.machine.write(path, text)
             if error:
@@ -255,7 +278,7 @@ class Shell:
         for piece in word.pieces:
             text = yield from self._value(piece, io)
             if piece.quoted or piece.kind == "text" or not split:
-                fields[-1] += text
+                fields[-1] = bounded(fields[-1] + text)
                 seen = seen or piece.quoted or bool(text)
                 pattern = pattern or (not piece.quoted and piece.kind == "text" and any(c in text for c in "*?["))
                 continue
@@ -314,8 +337,14 @@ class Shell:
 
 
 def _catcher(caught: list[str], write: Callable[[int, str], None]) -> Callable[[int, str], None]:
+    held = 0
+
     def inner(fd: int, text: str) -> None:
+        nonlocal held
         if fd == 1:
+            held += len(text)
+            if held > MAX_TEXT:
+                raise Exit(KILLED)
             caught.append(text)
         else:
             write(fd, text)

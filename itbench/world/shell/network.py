@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from itbench.kube.door import Request, Response
 from itbench.world.shell.interpreter import Command, Steps, Tool
+from itbench.world.stores import plain
 
 TIMEOUT_S = 130.0
 """How long a connection attempt without a limit hangs (Linux SYN retries)."""
@@ -286,8 +287,11 @@ def redis(call: Command) -> int:
     """redis-cli / valkey-cli [-h HOST] [-p PORT] COMMAND..."""
     host, port, items = "127.0.0.1", 6379, iter(call.argv[1:])
     words: list[str] = []
+    typed = call.io.terminal
     for item in items:
-        if item == "-h" and not words:
+        if item in ("--raw", "--no-raw") and not words:
+            typed = item == "--no-raw"
+        elif item == "-h" and not words:
             host = next(items, host)
         elif item == "-p" and not words:
             value = next(items, "")
@@ -308,7 +312,7 @@ def redis(call: Command) -> int:
             )
             call.io.err(f"Could not connect to {tool} at {host}:{port}: {text}\n")
             return 1
-        call.io.out(f"{reply}\n")
+        call.io.out(f"{reply if typed else plain(reply)}\n")
     return 0
 
 

@@ -6,9 +6,9 @@ from itbench.world.shell.interpreter import Command, Tool
 
 
 def tty(call: Command) -> int:
-    """tty: standard input of a command is never a terminal here."""
-    call.io.out("not a tty\n")
-    return 1
+    """tty"""
+    call.io.out("/dev/pts/0\n" if call.io.terminal else "not a tty\n")
+    return 0 if call.io.terminal else 1
 
 
 def nproc(call: Command) -> int:
