@@ -10,6 +10,7 @@ from pathlib import Path
 
 from itbench.core.documents.base import DocumentError, Path_, line_of, nearest
 from itbench.core.documents.fault import Fault
+from itbench.core.documents.reading import read_text
 from itbench.core.documents.scenario import Scenario, Use
 from itbench.core.errors import UsageError
 
@@ -20,7 +21,7 @@ def manifest_targets(app: Path) -> list[str]:
     """Objects of an app's manifests as `kind/namespace/name`, sorted; read line by line, as manifests are long."""
     found = set()
     for file in sorted((app / "manifests").glob("*.yaml")):
-        for text in file.read_text(encoding="utf-8").split("\n---"):
+        for text in read_text(file).split("\n---"):
             kind, name, namespace = (
                 re.search(pattern, text, re.MULTILINE)
                 for pattern in (

@@ -10,6 +10,7 @@ from typing import Any
 from itbench.core.documents.base import DocumentError, load, nearest, parse, read_yaml
 from itbench.core.documents.fault import Fault
 from itbench.core.documents.metric import MetricCard
+from itbench.core.documents.reading import read_text
 from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
 from itbench.library.find import roots
@@ -53,7 +54,7 @@ class Library:
             for file in sorted(root.glob("scenarios/*/*/*.yaml")):
                 if file.name not in ("scenario.yaml", "twin.yaml"):
                     continue
-                match = _ID_LINE.search(file.read_text(encoding="utf-8"))
+                match = _ID_LINE.search(read_text(file))
                 if match is None:
                     raise DocumentError(f"{file}:1: id: required field is missing")
                 found[match[1]] = file

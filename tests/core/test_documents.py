@@ -75,6 +75,54 @@ def test_a_missing_file_is_one_clear_line(tmp_path):
         read_yaml(tmp_path / "nosuch.yaml")
 
 
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"x: &x [*x]", r"scenario\.yaml:1: a value that holds itself"),
+        (b"a: 1\nx: &x {y: {z: *x}}", r"scenario\.yaml:2: a value that holds itself"),
+        (b"x: &x {<<: *x}", r"scenario\.yaml:1: a value that holds itself"),
+        (BOMB.encode(), r"scenario\.yaml:\d+: too many values"),
+        (MERGES.encode(), r"scenario\.yaml:\d+: too many values"),
+        (b"\n" + b"[" * 50_000, r"scenario\.yaml:2: .*(nested too deep|nesting depth)"),
+        (b"- " * 50_000 + b"x", r"scenario\.yaml:1: .*(nested too deep|nesting depth)"),
+        (b"a: \xff\xfe", r"cannot read .*scenario\.yaml.*UTF-8"),
+        (b"\xff\xfe", r"cannot read .*scenario\.yaml.*UTF-8"),
+        (b"a: 1\nb: \x00", r"scenario\.yaml:1: not YAML"),
+        (b"a: 1\n--- \nb: 2", r"scenario\.yaml:2: not YAML"),
+        (b"a: 1\nb: !!python/object:x.Y {}", r"scenario\.yaml:2: not YAML"),
+        (b"a: 1\n? {b: 1}\n: 2", r"scenario\.yaml:2: a field whose name is no text"),
+        (b"a: 1\nb: 2024-99-99", r"scenario\.yaml:2: not a value"),
+        (b"a: 1\nb: " + b"9" * 5000, r"scenario\.yaml:2: not a value"),
+        (b"a: 1\nb: !!int x", r"scenario\.yaml:2: not a value"),
+        (b"a: 1\nb: !!bool x", r"scenario\.yaml:2: not a value"),
+        (b"a: 1\nb: .nan", r"scenario\.yaml:2: not a finite number"),
+        (b"a: 1\nb: [-.inf]", r"scenario\.yaml:2: not a finite number"),
+        (b"a: 1\nb: 1.0e+999", r"scenario\.yaml:2: not a finite number"),
+    ],
+)
+def test_a_file_that_cannot_be_a_document_is_one_line_with_file_and_line(tmp_path, raw, message):
+    file = tmp_path / "scenario.yaml"
+    file.write_bytes(raw)
+    with pytest.raises(DocumentError, match=message) as caught:
+        load(Scenario, file)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@given(st.binary(max_size=60) | st.text("ax1.:[]{}&*<!?-|>'\"#% \n\t", max_size=60).map(str.encode))
+def test_any_bytes_are_data_or_a_document_error(tmp_path_factory, raw):
+    file = tmp_path_factory.getbasetemp() / "any.yaml"
+    file.write_bytes(raw)
+    try:
+        _, lines = read_yaml(file)
+    except DocumentError:
+        return
+    assert all(line >= 1 for line in lines.values())
+
+
 @pytest.mark.parametrize(
     ("text", "value"), [("90s", 90.0), ("1h30m", 5400.0), ("250ms", 0.25), (12, 12.0), ("1d", 86400.0)]
 )

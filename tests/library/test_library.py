@@ -98,6 +98,13 @@ def test_mistakes_are_named_with_the_nearest_valid_value(pack, old, new, message
         library(pack).scenario("sre-900")
 
 
+@pytest.mark.parametrize("raw", [b"\xff\xfe", b"x: &x [*x]"])
+def test_a_file_that_is_no_document_is_named(pack, raw):
+    pack.write_bytes(raw)
+    with pytest.raises(DocumentError, match=r"scenario\.yaml"):
+        list(library(pack).scenarios())
+
+
 def test_an_unknown_id_names_the_nearest(pack):
     with pytest.raises(UsageError, match="did you mean 'sre-900'"):
         library(pack).scenario("sre-9000")

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from itbench.core.errors import ScenarioDefect
+from itbench.core.documents.reading import DocumentError as DocumentError
+from itbench.core.documents.reading import Path_ as Path_
+from itbench.core.documents.reading import read_yaml as read_yaml
 
-Path_ = tuple[str | int, ...]
 M = TypeVar("M", bound=BaseModel)
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -40,70 +40,6 @@ class Document(BaseModel):
     """Base of all documents: immutable, and unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class DocumentError(ScenarioDefect):
-    """A document does not have the right form; one line per problem, each with file, line, field, seen, expected."""
-
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Safe YAML, by libyaml where the package has it: ten times faster."""
-
-
-def _positions(node: yaml.Node, path: Path_, found: dict[Path_, int]) -> None:
-    found[path] = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            step = str(getattr(key, "value", ""))
-            _positions(value, (*path, step), found)
-            found[(*path, step)] = key.start_mark.line + 1
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            _positions(value, (*path, index), found)
-
-
-def _refuse_duplicates(node: yaml.Node, file: Path) -> None:
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            name = str(getattr(key, "value", ""))
-            if name in seen:
-                raise DocumentError(
-                    f"{file}:{key.start_mark.line + 1}: field given twice", seen=name, hint="keep one of them"
-                )
-            seen.add(name)
-            _refuse_duplicates(value, file)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            _refuse_duplicates(value, file)
-
-
-def read_yaml(file: Path) -> tuple[Any, dict[Path_, int]]:
-    """The data of a YAML file and the line of each field.
-
-    Raises:
-        DocumentError: unreadable, not YAML, or a field given twice.
-    """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DocumentError(f"cannot read {file}", seen=str(error), expected="a readable UTF-8 file") from error
-    try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        lines: dict[Path_, int] = {}
-        if node is not None:
-            # Before construction, which writes merged keys (`<<`) into the node.
-            _refuse_duplicates(node, file)
-            _positions(node, (), lines)
-        data = None if node is None else loader.construct_document(node)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 1
-        raise DocumentError(
-            f"{file}:{line}: not YAML", seen=getattr(error, "problem", str(error)), expected="YAML"
-        ) from error
-    return data, lines
 
 
 def nearest(value: object, options: list[str]) -> str:
