@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from itbench.core.clock import rfc3339
 from itbench.kube.client import Client
+from itbench.kube.controllers.base import seconds
 from itbench.world.estate import World
 
 Events = Callable[[Client, str], list[tuple[str, str]]]
@@ -210,3 +212,23 @@ def test_mounted_config_follows_the_object_after_a_while(world: World, kubectl: 
     assert state.volumes["page"]["a"] == "1"
     world.advance(world.now + 70)
     assert state.volumes["page"]["a"] == "2"
+
+
+def test_nodes_post_their_status_every_five_minutes_and_no_more(world: World, kubectl: Client) -> None:
+    def beats() -> list[tuple[str, str]]:
+        rows = [row for node in kubectl.list("nodes") for row in node["status"]["conditions"]]
+        return sorted({(row["lastHeartbeatTime"], row["lastTransitionTime"]) for row in rows})
+
+    (at, since), writes = beats()[0], set()
+    assert len(beats()) == 1
+    start = world.now
+    for step in range(1, 67):
+        world.advance(start + 10.0 * step)
+        writes |= {node["metadata"]["resourceVersion"] for node in kubectl.list("nodes")}
+        found = beats()
+        assert len(found) == 1, "all nodes at once, all conditions of a node"
+        assert found[0][1] == since
+        age_s = seconds(rfc3339(world.now)) - seconds(found[0][0])
+        assert age_s <= 301.0
+    assert found[0][0] > at
+    assert len(writes) <= 2 * 3 + 2
