@@ -13,6 +13,7 @@ from importlib.resources import files
 DICTIONARY = (files("itbench.kube.data") / "spdy-dictionary.bin").read_bytes()
 """The header dictionary of SPDY/3; zlib itself refuses any other."""
 CHUNK = 32 * 1024
+MAX_HEADER_BYTES = 1024 * 1024
 _SYN_STREAM, _SYN_REPLY, _RST, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW = 1, 2, 3, 4, 6, 7, 8, 9
 _FIN = 1
 
@@ -54,7 +55,10 @@ class Spdy:
                 return
             body = bytes(self._in[8 : 8 + size])
             del self._in[: 8 + size]
-            event = self._control(head, tail >> 24, body) if head >> 31 else self._data(head, tail >> 24, body)
+            try:
+                event = self._control(head, tail >> 24, body) if head >> 31 else self._data(head, tail >> 24, body)
+            except (struct.error, zlib.error) as error:
+                raise ValueError(f"damaged SPDY frame: {error}") from None
             if event is not None:
                 yield event
 
@@ -82,9 +86,13 @@ class Spdy:
         return None
 
     def _headers(self, block: bytes) -> dict[str, str]:
-        raw = self._inflate.decompress(block)
+        raw = self._inflate.decompress(block, MAX_HEADER_BYTES)
+        if self._inflate.unconsumed_tail:
+            raise ValueError(f"SPDY headers of more than {MAX_HEADER_BYTES} bytes")
         (count,) = struct.unpack_from(">I", raw)
         at, parts = 4, []
+        if count > len(raw):
+            raise ValueError(f"{count} SPDY headers in {len(raw)} bytes")
         for _ in range(2 * count):
             (size,) = struct.unpack_from(">I", raw, at)
             parts.append(raw[at + 4 : at + 4 + size].decode())

@@ -122,7 +122,11 @@ class SpdyLink:
             data = await self._below.recv()
             if data is None:
                 return
-            for event in self.spdy.feed(data):
+            try:
+                found = list(self.spdy.feed(data))
+            except ValueError:
+                return  # what the peer speaks is no SPDY: as if it had gone
+            for event in found:
                 if event.kind == "open":
                     self.spdy.reply(event.stream)
                 yield event

@@ -1,7 +1,10 @@
 """Nonsense at the HTTP door: whatever comes in is answered, in time, and never by the answer for our own mistakes."""
 
 import asyncio
+import contextlib
 import logging
+import struct
+import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from random import Random
 from typing import Any
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from itbench.core.ids import Ids
 from itbench.kube.api import serve
+from itbench.kube.api.spdy import DICTIONARY, Spdy
 from itbench.kube.door import StandingPacer
 from itbench.kube.plane import ControlPlane
 
@@ -307,6 +311,27 @@ def test_paths_methods_and_headers_of_any_kind_are_answered(
 ) -> None:
     """Anything that HTTP itself lets through."""
     target.ask(method, "/" + "/".join(parts), Accept=accept, Content_Type=accept)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 255), st.binary(max_size=40)), max_size=5),
+    st.binary(max_size=30),
+)
+def test_damaged_spdy_is_a_value_error_and_nothing_else(frames: list[tuple[int, int, bytes]], tail: bytes) -> None:
+    """Control frames of any kind and content, and bytes that are no frames."""
+    raw = b"".join(struct.pack(">HHI", 0x8003, kind, flags << 24 | len(body)) + body for kind, flags, body in frames)
+    with contextlib.suppress(ValueError):
+        list(Spdy().feed(raw + tail))
+
+
+def test_spdy_headers_that_unpack_without_end_are_refused() -> None:
+    """A kilobyte that becomes many megabytes."""
+    packer = zlib.compressobj(zdict=DICTIONARY)
+    block = packer.compress(struct.pack(">I", 1) + b"\x00" * 20_000_000) + packer.flush(zlib.Z_SYNC_FLUSH)
+    body = struct.pack(">IIH", 1, 0, 0) + block
+    with pytest.raises(ValueError, match="more than"):
+        list(Spdy().feed(struct.pack(">HHI", 0x8003, 1, len(body)) + body))
 
 
 def test_the_server_is_still_sound(target: Target) -> None:
