@@ -143,6 +143,24 @@ def test_kubectl_keeps_the_annotation_of_client_side_apply(manager: str, notes: 
     assert found.get(LAST) == expected
 
 
+@pytest.mark.parametrize(("noted", "live"), [("1", "1"), ("1", "2")])
+def test_kubectl_takes_over_what_its_annotation_still_tells(noted: str, live: str) -> None:
+    """Fields that client-side apply set and nobody changed are no conflict for kubectl; others, and for others, are."""
+    cluster = Cluster()
+    text = f'{{"data":{{"a":"{noted}"}},"metadata":{{"name":"c"}}}}'
+    body = {"metadata": {"name": "c", "annotations": {LAST: text}}, "data": {"a": live, "b": "1"}}
+    cluster.registry.create(cluster.maps, body, "t", Options("kubectl-client-side-apply"))
+    with pytest.raises(ApiError, match="conflict with"):
+        cluster.apply("other", {"a": "9"})
+    with pytest.raises(ApiError, match=r"conflict with .*: \.data\.b$"):
+        cluster.apply("kubectl", {"a": live, "b": "9"})
+    if noted == live:
+        assert cluster.apply("kubectl", {"a": "9"})["data"]["a"] == "9"
+    else:
+        with pytest.raises(ApiError, match=r"conflict with .*: \.data\.a$"):
+            cluster.apply("kubectl", {"a": "9"})
+
+
 def test_conflicts_name_manager_and_paths() -> None:
     """Another value for what somebody else applied is a 409; equal values are shared; force takes over."""
     cluster = Cluster()

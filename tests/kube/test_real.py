@@ -65,6 +65,15 @@ def _policy(expression: str, **more: Any) -> dict:
     return {"spec": {"matchConstraints": rules, "validations": [{"expression": expression, **more}]}}
 
 
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def _map(data: dict[str, str], kind: str, manager: str, notes: dict[str, str] | None = None, **options: Any) -> tuple:
+    meta = {"name": "c", **({"annotations": notes} if notes is not None else {})}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+    return ("patch", "configmaps", "c", body, kind, {"manager": manager, **options})
+
+
 CREATES: list[tuple[str, dict]] = [
     ("deployments.apps", {"spec": SPEC}),
     ("deployments.apps", {"spec": {**SPEC, "replicas": -1, "selector": {"matchLabels": {"z": "z"}}}}),
@@ -156,6 +165,15 @@ STEPS: list[tuple] = [
     ("patch", "deployments.apps", "s", {"spec": {"replicas": 8}}, "merge", {"manager": "scaler"}, "scale"),
     _applied("m2", {**SPEC, "replicas": 3}),
     _applied("m3", {"foo": 1}),
+    ("create", "configmaps", "c", {"metadata": {"name": "c"}, "data": {"a": "<1>"}}),
+    _map({"a": "<1>"}, "merge", "kubectl-client-side-apply", {LAST: '{"metadata":{"annotations":{}}}'}),
+    _map({"a": "<1>"}, "apply", "kubectl"),
+    _map({"a": "<1>"}, "apply", "joins"),
+    _map({"a": "<1>"}, "apply", "kubectl", {"x": "y"}),
+    _map({"a": "<1>"}, "apply", "joins"),
+    _map({"a": "2"}, "apply", "kubectl"),
+    _map({"a": "2"}, "apply", "kubectl", force=True),
+    _map({}, "apply", "kubectl"),
 ]
 
 

@@ -1,8 +1,11 @@
-"""The annotation that client-side apply keeps: kubectl's server-side applies bring it up to date. Called by the registry."""
+"""The annotation that client-side apply keeps; kubectl's server-side applies bring it up to date. Called by the registry
+and, about what kubectl may take over with it, by `managed`."""
 
 import orjson
 
 from itbench.kube.client import Obj
+from itbench.kube.patch.fields import Fields, compare, difference, field_set, strip
+from itbench.kube.schema import Node
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGER = "kubectl"
@@ -29,6 +32,24 @@ def follow(obj: Obj, config: Obj, manager: str) -> None:
     if sum(len(name.encode()) + len(value.encode()) for name, value in kept.items()) > MAX_BYTES:
         del kept[ANNOTATION]
     obj["metadata"]["annotations"] = kept
+
+
+def allowed(live: Obj, node: Node | None, manager: str) -> Fields:
+    """What kubectl may take over from others without force: what it applied by the annotation and what is still so.
+
+    Source: lastappliedmanager.go of apimachinery 1.34.
+    """
+    text = (live["metadata"].get("annotations") or {}).get(ANNOTATION)
+    if manager != MANAGER or not text:
+        return {}
+    try:
+        config = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(config, dict) or not isinstance(config.get("metadata", {}), dict):
+        return {}
+    changed, _ = compare(strip(live), strip(config), node)
+    return difference(field_set(config, node), changed)
 
 
 def _text(config: Obj) -> str:

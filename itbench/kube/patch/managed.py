@@ -8,6 +8,7 @@ from typing import Any
 
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.decode import clone
+from itbench.kube.patch import lastapplied
 from itbench.kube.patch.fields import (
     Fields,
     compare,
@@ -148,7 +149,10 @@ def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: b
         else:
             others.append(entry)
     if conflicts and not force:
-        raise conflict(conflicts)
+        mine = lastapplied.allowed(live, node, writer.manager)
+        left_over = [(entry, rest) for entry, clash in conflicts if (rest := difference(clash, mine))]
+        if left_over:
+            raise conflict(left_over)
     # Who applies what is there already is not dated: the entry keeps its time, or has none.
     idle = bool(live) and not changed and not removed
     if prior is not None:
