@@ -10,7 +10,7 @@ from aiohttp import web
 
 from itbench.core.errors import UsageError
 from itbench.core.ids import Ids
-from itbench.telemetry.door import Pacer, parse_time, show_time
+from itbench.telemetry.door import Pacer, application, parse_time, show_time
 from itbench.telemetry.labels import Matcher
 from itbench.telemetry.rules import RuleEngine
 
@@ -276,7 +276,7 @@ def alertmanager_app(
 ) -> web.Application:
     """The application: `/api/v2/alerts`, `alerts/groups`, `silences`, `silence/<id>`, `status`, `receivers`."""
     api = AlertmanagerApi(rules, silences, pacer, outside)
-    app = web.Application(client_max_size=1 << 20)
+    app = application()
 
     def served(
         handler: Callable[[web.Request], Awaitable[web.Response]],

@@ -126,3 +126,14 @@ def success(data: object) -> web.Response:
     """`{"status": "success", "data": ...}`; bytes are JSON already."""
     body = data if isinstance(data, bytes) else orjson.dumps(data)
     return web.Response(body=b'{"status":"success","data":' + body + b"}", content_type="application/json")
+
+
+def application(client_max_size: int = 1 << 20) -> web.Application:
+    """An application whose answers do not name the program that really serves them."""
+    app = web.Application(client_max_size=client_max_size)
+    app.on_response_prepare.append(_without_server)
+    return app
+
+
+async def _without_server(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.pop("Server", None)

@@ -11,7 +11,7 @@ from aiohttp import web
 from multidict import MultiDict
 
 from itbench.core.clock import from_unix
-from itbench.telemetry.door import ApiFault, Moment, Pacer, moment_of, parse_span, show_time, success
+from itbench.telemetry.door import ApiFault, Moment, Pacer, application, moment_of, parse_span, show_time, success
 from itbench.telemetry.labels import NAME, Labels, Matcher
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import Options, QueryError, format_float, parse, query_instant, query_range
@@ -328,7 +328,7 @@ def prometheus_app(store: MetricStore, rules: RuleEngine, pacer: Pacer, **option
         options: further fields of `PrometheusApi`.
     """
     api = PrometheusApi(store, rules, pacer, **options)
-    app = web.Application(client_max_size=1 << 20)
+    app = application()
     both: Iterable[tuple[str, Handler]] = (
         ("query", api.query),
         ("query_range", api.query_range),

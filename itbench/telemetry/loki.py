@@ -10,7 +10,7 @@ from aiohttp import web
 
 from itbench.core.clock import shift_text, unix
 from itbench.core.errors import UsageError
-from itbench.telemetry.door import ApiFault, Moment, Pacer, parse_span, parse_time
+from itbench.telemetry.door import ApiFault, Moment, Pacer, application, parse_span, parse_time
 from itbench.telemetry.labels import Labels
 from itbench.telemetry.logs import Line, LogSource, count_lines, find_lines, is_metric_query, parse_logs
 from itbench.telemetry.wire import encode_result
@@ -153,7 +153,7 @@ def loki_app(
 ) -> web.Application:
     """The application; errors are plain text with status 400, as Loki sends them."""
     api = LokiApi(source, pacer)
-    app = web.Application()
+    app = application()
 
     def served(
         handler: Callable[[web.Request], Awaitable[web.Response]],
