@@ -341,7 +341,8 @@ class Registry:
             if not found:
                 raise
             place = (config.get("metadata") or {}).get("namespace", "")
-            what = f"({place}/{name}; {resource.api_version}, Kind={resource.kind})"
+            version = f"{'' if resource.group else '/'}{resource.api_version}"
+            what = f"({place}/{name}; {version}, Kind={resource.kind})"
             path = path.split('"')[0]
             text = f"failed to create typed patch object {what}: .{path}: field not declared in schema"
             raise status.failure(500, "", text) from None

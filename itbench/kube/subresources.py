@@ -244,11 +244,15 @@ def _bind_conflict(name: str, why: str) -> ApiError:
 
 
 def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, options: Options) -> Result:
-    node = (body.get("target") or {}).get("name", "")
+    target = body.get("target") or {}
+    node = target.get("name", "")
+    check = Check()
+    if target.get("kind") not in (None, "", "Node"):
+        check.unsupported("target.kind", target["kind"], ("Node", "<empty>"))
     if not node:
-        check = Check()
         check.required("target.name")
-        raise status.invalid("Binding", "", entry.name, check.causes)
+    if check:  # a real server does not say whose fault it is
+        raise status.failure(500, "", check.causes[0].line())
     pod = entry.copy()
     if pod["metadata"].get("deletionTimestamp"):
         raise _bind_conflict(entry.name, f"pod {entry.name} is being deleted, cannot be assigned to a host")
@@ -272,6 +276,8 @@ def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, opt
 
 def _evict(registry: "Registry", resource: Resource, entry: Entry, body: Obj, options: Options) -> Result:
     pod = entry.object
+    if (body.get("metadata") or {}).get("name", entry.name) != entry.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
     raw = body.get("deleteOptions") or {}
     conditions = raw.get("preconditions") or {}
     how = DeleteOptions(

@@ -178,6 +178,17 @@ def write_options(query: dict[str, str], user: User, agent: str, verb: str = "cr
     )
 
 
+def check_patch_options(kind: PatchKind, query: dict[str, str]) -> None:
+    """What an apply needs and only an apply may ask for; raises ApiError 422."""
+    faults = []
+    if kind == "apply" and not query.get("fieldManager"):
+        faults.append(Cause("FieldValueRequired", "fieldManager", "Required value: is required for apply patch"))
+    if kind != "apply" and query.get("force"):
+        faults.append(Cause("FieldValueForbidden", "force", "Forbidden: may not be specified for non-apply patch"))
+    if faults:
+        raise invalid("PatchOptions", "meta.k8s.io", "", faults)
+
+
 def _check_manager(name: str, kind: str) -> None:
     faults = []
     if len(name.encode("utf-8", "replace")) > _LONGEST_MANAGER:
@@ -215,13 +226,18 @@ def delete_options(raw: bytes, content_type: str, query: dict[str, str]) -> tupl
     except WrongType as error:
         raise failure(500, "", str(error)) from None  # a real server does not call it a bad request
     if body and body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise bad_request(f"expected DeleteOptions in the body of a delete, not {body['kind']}")
+        version = body.get("apiVersion", "")
+        text = f'no kind "{body["kind"]}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
+        raise failure(500, "", text)
     grace = body.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
         grace = _number(query["gracePeriodSeconds"])
     policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
     orphan = body.get("orphanDependents", query.get("orphanDependents"))
-    if orphan is not None and not policy:
+    if orphan is not None and policy:
+        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        raise invalid("DeleteOptions", "meta.k8s.io", "", [Cause("FieldValueInvalid", "propagationPolicy", text)])
+    if orphan is not None:
         policy = "Orphan" if orphan in (True, "true", "1") else "Background"
     if policy not in ("", "Background", "Foreground", "Orphan"):
         known = '"Foreground", "Background", "Orphan", "nil"'

@@ -14,7 +14,8 @@ from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.times import stamp
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.door import LogQuery, NodeDoor, Request
-from itbench.kube.status import bad_request, failure
+from itbench.kube.kinds.check import Check
+from itbench.kube.status import bad_request, failure, invalid
 
 _HOP = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "upgrade", "authorization", "host", "content-length"}
@@ -68,6 +69,16 @@ def _number(call: Call, key: str) -> int | None:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
+def _check_log_options(call: Call) -> None:
+    check = Check()
+    check.non_negative("tailLines", _number(call, "tailLines"))
+    for key, least in (("limitBytes", 1), ("sinceSeconds", 1)):
+        if (value := _number(call, key)) is not None and value < least:
+            check.invalid(key, value, "must be greater than 0")
+    if check:
+        raise invalid("PodLogOptions", "", call.target.name, check.causes)
+
+
 def _log_query(call: Call, container: str) -> LogQuery:
     target, door = call.target, call.door
     since: float | None = None
@@ -92,10 +103,11 @@ def _format(call: Call, lines: list[tuple[float, str]]) -> bytes:
 
 async def logs(call: Call) -> web.StreamResponse:
     """GET of `pods/NAME/log`."""
+    _check_log_options(call)
     nodes, pod = nodes_of(call), _pod(call)
     query = _log_query(call, _container(call, pod))
     if not pod["spec"].get("nodeName"):
-        return web.Response(body=b"", content_type="text/plain")
+        return web.Response(status=204)
     lines = nodes.logs(query)
     limit = _number(call, "limitBytes")
     body = _format(call, lines)

@@ -171,6 +171,7 @@ async def patch(call: Call) -> web.Response:
     options = bodies.write_options(call.query, call.user, call.agent, "patch")
     content = await call.request.read()
     raw = bodies.read_patch(content, call.content_type)
+    bodies.check_patch_options(raw.kind, call.query)
     options = bodies.duplicates_of(options, content, call.content_type)
     _note(call, options)
     call.trace.detail = raw.kind
@@ -199,8 +200,10 @@ async def delete(call: Call) -> web.Response:
 
 
 async def delete_collection(call: Call) -> web.Response:
-    """DELETE of a collection: answers the list of what it selected."""
+    """DELETE of a collection: answers the list of what it selected. Not of all namespaces at once."""
     resource = call.resource
+    if resource.namespaced and not call.target.namespace:
+        raise method_not_allowed("the server does not allow this method on the requested resource", Problem())
     how, dry = bodies.delete_options(await call.request.read(), call.content_type, call.query)
     options = bodies.write_options({**call.query, "dryRun": "All" if dry else ""}, call.user, call.agent)
     _note(call, options)

@@ -103,6 +103,9 @@ def _default_namespace(obj: Obj) -> None:
 
 
 def _default_node(obj: Obj) -> None:
+    spec = obj.get("spec") or {}
+    if spec.get("podCIDR"):
+        spec.setdefault("podCIDRs", [spec["podCIDR"]])
     status = obj.setdefault("status", {})
     if status.get("capacity"):
         allocatable = status.setdefault("allocatable", {})
@@ -141,7 +144,8 @@ def _check_node_update(new: Obj, old: Obj, check: Check) -> None:
     for key in ("providerID", "podCIDR"):
         before, after = (old.get("spec") or {}).get(key), (new.get("spec") or {}).get(key)
         if before and before != after:
-            check.forbidden("spec." + key, "node updates may not change " + key + ' except from "" to valid')
+            field = "spec.podCIDRs" if key == "podCIDR" else f"spec.{key}"
+            check.forbidden(field, "node updates may not change " + key + ' except from "" to valid')
 
 
 def _default_event(obj: Obj) -> None:

@@ -54,6 +54,7 @@ def _prepare_service(new: Obj, old: Obj | None) -> None:
             for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
                 if spec.get(key) == before.get(key):
                     spec.pop(key, None)
+            _keep_node_ports(spec, before, kind)
         return
     if before.get("type") != "ExternalName":
         for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
@@ -63,7 +64,9 @@ def _prepare_service(new: Obj, old: Obj | None) -> None:
 
 
 def _keep_node_ports(spec: Obj, before: Obj, kind: str) -> None:
-    if kind == "ClusterIP" and spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+    if kind in ("ClusterIP", "ExternalName") and spec.get("externalTrafficPolicy") == before.get(
+        "externalTrafficPolicy"
+    ):
         spec.pop("externalTrafficPolicy", None)
     had = before.get("type") in ("NodePort", "LoadBalancer")
     known = {(row.get("protocol", "TCP"), row.get("port")): row.get("nodePort") for row in before.get("ports", ())}

@@ -32,7 +32,7 @@ def apply_strategic_patch(target: Obj, patch: Obj, node: Node | None) -> Obj:
 def _directive(patch: Obj) -> str:
     directive = patch.get("$patch", "")
     if directive not in ("", "replace", "delete", "merge"):
-        raise _bad(f"Unknown patch type in map: {directive}")
+        raise _bad(f"unknown patch type: {directive} in map: {go_map(patch)}")
     return str(directive)
 
 
