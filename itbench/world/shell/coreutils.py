@@ -45,7 +45,7 @@ def printf(call: Command) -> int:
     if len(call.argv) < 2:
         return call.fail("usage: printf FORMAT [ARGUMENT...]", 2)
     pattern, values = _unescape(call.argv[1]), call.argv[2:]
-    holes = len(re.findall(r"%[-0-9.]*[sdif]", pattern))
+    holes = len(re.findall(r"%[-0-9.]{0,5}[sdif]", pattern))
     while True:
         call.io.out(_fill(pattern, values[:holes]))
         values = values[holes:]
@@ -56,7 +56,7 @@ def printf(call: Command) -> int:
 def _fill(pattern: str, values: list[str]) -> str:
     left = iter(values)
     return re.sub(
-        r"%([-0-9.]*)([sdif])|%%", lambda hit: _filled(hit, "" if hit[0] == "%%" else next(left, "")), pattern
+        r"%([-0-9.]{0,5})([sdif])|%%", lambda hit: _filled(hit, "" if hit[0] == "%%" else next(left, "")), pattern
     )
 
 

@@ -21,6 +21,8 @@ MAX_TEXT = 1 << 20
 BURST = 5_000
 """Commands after which a script has used some time, so that others get their turn."""
 BURST_S = 0.05
+CARRIED = 256
+"""Characters whose handling takes as long as a command."""
 KILLED = 137
 
 
@@ -31,15 +33,8 @@ class Exit(Exception):
         self.code = code
 
 
-def bounded(text: str) -> str:
-    """The text; a text that no process of this size can hold ends the process.
-
-    Raises:
-        Exit: code 137.
-    """
-    if len(text) > MAX_TEXT:
-        raise Exit(KILLED)
-    return text
+class Killed(Exception):
+    """The process wanted more memory than there is; its subshells and pipelines go with it."""
 
 
 @dataclass(slots=True)
@@ -97,8 +92,8 @@ class Shell:
     code: int = 0
     arguments: list[str] = field(default_factory=list)
     looping: int = 0
-    worked: int = 0
-    """Commands so far."""
+    spent: int = 0
+    """Commands since others had their turn, and what they carried about counts too."""
     draws: int = 0
     """How often `$RANDOM` was asked."""
     left: bool = False
@@ -111,9 +106,18 @@ class Shell:
     def run(self, script: str, io: Io) -> Steps:
         """Run a script to its end; the value is the exit code."""
         try:
+            return (yield from self._script(script, io))
+        except Killed:
+            return KILLED
+
+    def _script(self, script: str, io: Io) -> Steps:
+        try:
             tree = parse(script)
         except SyntaxFault as error:
             io.err(f"sh: {error}\n")
+            return 2
+        except RecursionError:
+            io.err("sh: out of stack space\n")
             return 2
         self.left = False
         try:
@@ -128,10 +132,20 @@ class Shell:
             return (yield from self._call(argv, io))
         except Exit as stop:
             return stop.code
+        except Killed:
+            return KILLED
+
+    def _held(self, text: str) -> str:
+        """A text that the process holds in memory."""
+        if len(text) > MAX_TEXT:
+            raise Killed
+        self.spent += len(text) // CARRIED
+        return text
 
     def _node(self, node: Node, io: Io) -> Steps:
-        self.worked += 1
-        if self.worked % BURST == 0:
+        self.spent += 1
+        if self.spent > BURST:
+            self.spent = 0
             yield BURST_S
         handler = getattr(self, f"_do_{node.kind}")
         self.code = yield from handler(node, io)
@@ -243,7 +257,7 @@ class Shell:
             if where in ("&1", "&2"):
                 io.write(int(where[1]), text)
             else:
-                files[where] = bounded(files[where] + text)
+                files[where] = self._held(files[where] + text)
 
         code = yield from body(Io(stdin, write, io.terminal and targets[1] == "&1"))
         for path, text in files.items():
@@ -278,7 +292,7 @@ class Shell:
         for piece in word.pieces:
             text = yield from self._value(piece, io)
             if piece.quoted or piece.kind == "text" or not split:
-                fields[-1] = bounded(fields[-1] + text)
+                fields[-1] = self._held(fields[-1] + text)
                 seen = seen or piece.quoted or bool(text)
                 pattern = pattern or (not piece.quoted and piece.kind == "text" and any(c in text for c in "*?["))
                 continue
@@ -302,8 +316,8 @@ class Shell:
             return piece.text
         if piece.kind == "command":
             caught: list[str] = []
-            yield from self.run(piece.text, Io("", _catcher(caught, io.write)))
-            return "".join(caught).rstrip("\n")
+            yield from self._script(piece.text, Io("", _catcher(caught, io.write)))
+            return self._held("".join(caught)).rstrip("\n")
         if piece.kind == "sum":
             return self._sum(piece.text, io)
         if piece.text == "?":
@@ -330,8 +344,8 @@ class Shell:
     def _sum(self, text: str, io: Io) -> str:
         try:
             return str(calculate(text, self._variable))
-        except BadSum as error:
-            io.err(f"sh: {error}\n")
+        except (BadSum, RecursionError) as error:
+            io.err(f"sh: {error if isinstance(error, BadSum) else 'arithmetic syntax error'}\n")
             self.code = 2
             return ""
 
@@ -344,7 +358,7 @@ def _catcher(caught: list[str], write: Callable[[int, str], None]) -> Callable[[
         if fd == 1:
             held += len(text)
             if held > MAX_TEXT:
-                raise Exit(KILLED)
+                raise Killed
             caught.append(text)
         else:
             write(fd, text)

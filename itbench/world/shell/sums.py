@@ -1,4 +1,4 @@
-"""Arithmetic of shells on whole numbers, as in C: `+ - * / % == != < <= > >= && || !`, brackets, names of variables."""
+"""Arithmetic of shells on whole numbers of 64 bits, as in C: `+ - * / % == != < <= > >= && || !`, brackets, names of variables."""
 
 import re
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def calculate(text: str, value_of: Callable[[str], str]) -> int:
     found = reader.level(0)
     if reader.tokens:
         raise BadSum("arithmetic syntax error")
-    return found
+    return (found + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _number(text: str) -> int:
