@@ -100,7 +100,7 @@ class _Parser:
             return Requirement(key, token, self.values())
         if token in ("<", ">"):
             return Requirement(key, "gt" if token == ">" else "lt", (self.value(),))
-        raise bad_request(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt, exists, !")
+        raise bad_request(f"unable to parse requirement: found '{token}', expected: in, notin, =, ==, !=, gt, lt, exists, !")
 
     @staticmethod
     def key(token: str) -> str:
@@ -113,11 +113,11 @@ class _Parser:
 
     def values(self) -> tuple[str, ...]:
         if (token := self.take()) != "(":
-            raise bad_request(f"found '{token}' expected: '('")
+            raise bad_request(f"unable to parse requirement: found '{token}' expected: '('")
         found: list[str] = []
         while (token := self.take()) != ")":
             if not token:
-                raise bad_request("found '', expected: ',' or ')'")
+                raise bad_request("unable to parse requirement: found '', expected: ',', ')' or identifier")
             if token != ",":
                 found.append(self.key(token))
         return tuple(sorted(set(found)))
