@@ -60,6 +60,14 @@ def clock(text: str) -> str:
     raise UsageError("unknown clock", seen=text, expected="auto, live, scaled:N or stepped:S")
 
 
+def bounded(option: str, value: int, least: int, most: int) -> int:
+    """The value of an option that takes a whole number; raises UsageError outside its bounds."""
+    if not least <= value <= most:
+        what = "small" if value < least else "large"
+        raise UsageError(f"{option} is too {what}", seen=value, expected=f"a whole number from {least} to {most}")
+    return value
+
+
 def table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
     """A plain table with aligned columns."""
     lines = [list(head), *[list(map(str, row)) for row in rows]]

@@ -13,8 +13,9 @@ import asyncio
 import contextlib
 import time
 
-from itbench.cli.common import add_json, add_library, dump, library, select, table
+from itbench.cli.common import add_json, add_library, bounded, dump, library, select, table
 from itbench.cli.progress import Progress
+from itbench.core.documents.base import MAX_SEED
 from itbench.core.errors import UsageError
 from itbench.run.jobs import Job
 from itbench.run.pool import run_job, run_jobs
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     where = library(arguments)
     ids = select(where, arguments.ids, domain=arguments.domain)
     try:
-        seeds = [int(text) for text in arguments.seeds.split(",")]
+        seeds = [bounded("--seeds", int(text), 0, MAX_SEED) for text in arguments.seeds.split(",")]
     except ValueError:
         raise UsageError(
             "--seeds is not a list of numbers", seen=arguments.seeds, expected="for example 0,1,2"

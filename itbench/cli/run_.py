@@ -13,10 +13,11 @@ import contextlib
 import math
 from pathlib import Path
 
-from itbench.cli.common import add_json, add_library, clock, library, select
+from itbench.cli.common import add_json, add_library, bounded, clock, library, select
 from itbench.cli.progress import Progress
 from itbench.cli.summary import announce, summarize
 from itbench.core.causes import rule
+from itbench.core.documents.base import MAX_SEED, MAX_TRIALS
 from itbench.core.documents.result import RunDocument
 from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
@@ -80,9 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
-    for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
-        if getattr(arguments, name) < least:
-            raise UsageError(f"--{name} is too small", seen=getattr(arguments, name), expected=f"at least {least}")
+    bounded("--trials", arguments.trials, 1, MAX_TRIALS)
+    bounded("--jobs", arguments.jobs, 1, MAX_TRIALS)
+    bounded("--seed", arguments.seed, 0, MAX_SEED)
     if arguments.timeout is not None and not 0 < arguments.timeout < math.inf:
         raise UsageError("--timeout is no time", seen=arguments.timeout, expected="wall seconds, more than 0")
     if arguments.fail_under is not None and not 0 <= arguments.fail_under <= 1:

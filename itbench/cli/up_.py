@@ -12,7 +12,8 @@ examples:
 import argparse
 from typing import Any
 
-from itbench.cli.common import add_json, add_library, clock, dump, library, table
+from itbench.cli.common import add_json, add_library, bounded, clock, dump, library, table
+from itbench.core.documents.base import MAX_SEED
 from itbench.run.estates import Estate, await_verdict, start
 from itbench.run.jobs import Job
 
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     job = Job(
         scenario=arguments.id,
         agent="nop",
-        seed=arguments.seed,
+        seed=bounded("--seed", arguments.seed, 0, MAX_SEED),
         clock=clock(arguments.clock),
         library=tuple(arguments.library),
     )

@@ -1,5 +1,6 @@
 """CEL, evaluated in a child process. Called by evaluate (state checks) and policy."""
 
+from functools import lru_cache
 from typing import Any
 
 from itbench.engines.child import Child
@@ -19,3 +20,21 @@ def over_objects(objects: dict[str, list[dict[str, Any]]], expressions: list[str
     with Child("itbench.engines.cel_objects") as child:
         answer: list[dict[str, Any]] = child.ask({"objects": objects, "expressions": expressions})
         return answer
+
+
+@lru_cache(maxsize=1024)
+def problem(expression: str, resources: tuple[str, ...]) -> str:
+    """Why an expression over objects of these resources can never be true: it does not compile, or is no yes or no.
+
+    It is compiled in this process (a millisecond, bounds on size and nesting are the compiler's own) and not evaluated.
+
+    Args:
+        expression: as for `over_objects`.
+        resources: whose functions there are.
+
+    Returns:
+        One line; empty when all is well.
+    """
+    from itbench.engines.cel_objects import compile_over  # loads the engine, which only state checks need
+
+    return compile_over(expression, resources)

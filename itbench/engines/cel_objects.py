@@ -3,6 +3,7 @@
 Asked by `itbench.engines.cel.over_objects`. Message: `{objects: {resource: [object]}, expressions: [text]}`.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from cel_expr_python import cel
@@ -39,6 +40,24 @@ def _functions(objects: dict[str, list[dict[str, Any]]]) -> list[Any]:
         listed = cel.Overload(f"{plural}_all", cel.Type.DYN, [], False, lambda items=items: items)
         declared += [cel.FunctionDecl(kind, [namespaced, cluster]), cel.FunctionDecl(plural, [listed])]
     return declared
+
+
+@lru_cache(maxsize=4)
+def _empty(resources: tuple[str, ...]) -> Any:
+    extension = cel.CelExtension("objects", _functions({resource: [] for resource in resources}))
+    return cel.NewEnv(variables={}, extensions=[extension])
+
+
+def compile_over(expression: str, resources: tuple[str, ...]) -> str:
+    """Why an expression does not compile to a yes or no, in one line; empty when it does."""
+    try:
+        kind = _empty(resources).compile(expression).return_type()
+    except Exception as error:  # the binding raises RuntimeError for every kind of fault
+        text = str(error).splitlines()[0]
+        return (
+            text.removeprefix("INVALID_ARGUMENT: ").removeprefix("ERROR: <input>:").removesuffix(" (in container '')")
+        )
+    return "" if kind in (cel.Type.BOOL, cel.Type.DYN) else f"gives {kind.name()}, not true or false"
 
 
 def answer(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from itbench.core.documents.result import Snapshot, Write
+from pydantic import AfterValidator
+
+from itbench.core.documents.result import EVIDENCE, Snapshot, Write
 from itbench.core.documents.vocabulary import canonical_entity, canonical_kind
-from itbench.engines.cel import over_objects
+from itbench.engines.cel import over_objects, problem
 from itbench.evaluate.registry import Case, Finding, Spec, check
 from itbench.evaluate.weaker import weaker
 from itbench.kube.snapshots import compare
@@ -42,10 +44,17 @@ class AlertsSpec(Spec):
     model_config = Spec.model_config | {"alias_generator": lambda name: name.rstrip("_")}
 
 
+def _compiles(expression: str) -> str:
+    why = problem(expression, EVIDENCE)
+    if why:
+        raise ValueError(f"no CEL over the objects of the estate: {why}")
+    return expression
+
+
 class StateSpec(Spec):
     """A CEL expression over the settled objects."""
 
-    value: str
+    value: Annotated[str, AfterValidator(_compiles)]
     why: str = ""
 
 

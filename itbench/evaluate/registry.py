@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
+from itbench.core.documents.base import Exact
 from itbench.core.documents.result import CheckResult, Evidence
 from itbench.core.documents.scenario import Scenario
 
 
-class Spec(BaseModel):
+class Spec(Exact):
     """Base of check specifications: frozen, unknown fields are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 @dataclass(frozen=True)

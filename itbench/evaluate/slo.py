@@ -35,7 +35,7 @@ class ChallengeSpec(SloSpec):
     replay: Literal["trigger"] | None = None
     delete_pod: str | None = None
     roll_node: str | None = None
-    times: int = Field(1, ge=1)
+    times: int = Field(1, ge=1, le=1000)
     gap: Duration = 60.0
     wait: Duration = 360.0
     """World seconds after the last disturbance before the level is judged."""

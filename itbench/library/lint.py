@@ -6,13 +6,15 @@ Called by the store for every scenario that it loads; each error names the file,
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from itbench.core.documents.base import DocumentError, Path_, line_of, nearest
 from itbench.core.documents.fault import Fault
-from itbench.core.documents.reading import read_text
+from itbench.core.documents.reading import read_text, read_yaml
 from itbench.core.documents.scenario import Scenario, Use
 from itbench.core.errors import UsageError
+from itbench.library import page
 
 PLACES = ("faults", "noise")
 
@@ -33,6 +35,19 @@ def manifest_targets(app: Path) -> list[str]:
             if kind and name:
                 found.add("/".join([kind[1].lower(), *([namespace[1]] if namespace else []), name[1]]))
     return sorted(found)
+
+
+def journeys(app: Path) -> tuple[str, ...]:
+    """Journeys of an app document that make traffic of their own; read once per process and state of the file."""
+    return _journeys(app, app.stat().st_mtime_ns) if app.is_file() else ()
+
+
+@lru_cache(maxsize=64)
+def _journeys(app: Path, changed_ns: int) -> tuple[str, ...]:
+    data, _ = read_yaml(app)
+    found = data.get("journeys") if isinstance(data, dict) else None
+    rows = found.items() if isinstance(found, dict) else ()
+    return tuple(str(name) for name, row in rows if isinstance(row, dict) and "follows" not in row)
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,8 @@ class Lint:
         for path, use in self._uses():
             self._arguments(path, use, self._known(path, use))
         self._targets()
+        self._journeys()
+        self._page()
         truth = self.scenario.truth
         if "diagnosis" in self.scenario.task.answers and truth.verdict == "incident" and not truth.root_causes:
             expected = "at least one, as the task asks for a diagnosis of an incident"
@@ -96,15 +113,50 @@ class Lint:
                 (*path, "args"), f"{use.id} lacks an argument", seen=sorted(use.args), expected=", ".join(missing)
             )
 
-    def _targets(self) -> None:
-        """Targets are objects of the app's manifests, of a kind that the fault can act on."""
+    def _app(self) -> Path | None:
         app = self.scenario.environment.app
         if app is None:
-            return
+            return None
         try:
-            folder = self.app_folder(app.id)
+            return self.app_folder(app.id)
         except UsageError as error:
             raise self._error(("environment", "app", "id"), str(error)) from error
+
+    def _journeys(self) -> None:
+        """Load is of journeys that the app has, and that make traffic of their own."""
+        asked = self.scenario.environment.load.journeys
+        folder = self._app()
+        path = ("environment", "load", "journeys")
+        if asked and folder is None:
+            raise self._error(path, "load without an app", seen=next(iter(asked)), expected="environment.app")
+        known = list(journeys(folder / "app.yaml")) if asked and folder is not None else []
+        for name in asked:
+            if name not in known:
+                raise self._error(
+                    (*path, name),
+                    "the app has no such journey",
+                    seen=name,
+                    expected="one of " + ", ".join(known),
+                    hint=nearest(name, known),
+                )
+
+    def _page(self) -> None:
+        name = page.unknown(self.scenario)
+        if name is not None:
+            known = page.known(self.scenario)
+            raise self._error(
+                ("page",),
+                "page uses an unknown value",
+                seen=name,
+                expected="one of " + ", ".join(known),
+                hint=nearest(name, known),
+            )
+
+    def _targets(self) -> None:
+        """Targets are objects of the app's manifests, of a kind that the fault can act on."""
+        folder = self._app()
+        if folder is None:
+            return
         known = manifest_targets(folder)
         for path, use in self._uses():
             kinds = self._known(path, use).targets

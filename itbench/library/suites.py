@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from itbench.core.documents.base import Document, load, nearest
+from itbench.core.documents.base import Document, Seed, load, nearest
 from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
 from itbench.library.store import Library
@@ -17,7 +17,7 @@ class Suite(Document):
     name: str
     about: str
     scenarios: tuple[str, ...] = Field(min_length=1)
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[Seed, ...] = (0,)
     weights: dict[str, float] = Field(default_factory=dict)
 
 

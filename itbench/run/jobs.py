@@ -6,7 +6,7 @@ restores, or an estate left running.
 
 from typing import Literal
 
-from itbench.core.documents.base import Document
+from itbench.core.documents.base import Document, Seed
 
 
 class Job(Document):
@@ -15,7 +15,7 @@ class Job(Document):
     scenario: str
     agent: str
     trial: int = 1
-    seed: int = 0
+    seed: Seed = 0
     kind: Literal["trial", "revert", "up"] = "trial"
     clock: str = "auto"
     environment: str = "embedded"

@@ -7,8 +7,7 @@ from typing import Any
 
 from itbench.core.documents.base import nearest
 from itbench.core.errors import ScenarioDefect
-
-_FIELD = re.compile(r"\{([a-z]+(?:\.[A-Za-z0-9_-]+)+)\}")
+from itbench.library.page import PLACEHOLDER
 
 
 def render(template: str, values: Mapping[str, str]) -> str:
@@ -27,7 +26,7 @@ def render(template: str, values: Mapping[str, str]) -> str:
             )
         return values[name]
 
-    return _FIELD.sub(value, template)
+    return PLACEHOLDER.sub(value, template)
 
 
 def render_data(value: Any, values: Mapping[str, str]) -> Any:
@@ -37,10 +36,10 @@ def render_data(value: Any, values: Mapping[str, str]) -> Any:
     their own, so unknown names stay as they are.
     """
     if isinstance(value, str):
-        whole = _FIELD.fullmatch(value)
+        whole = PLACEHOLDER.fullmatch(value)
         if whole is not None and whole[1].startswith("answer.") and whole[1] in values:
             return json.loads(values[whole[1]])
-        return _FIELD.sub(lambda match: values.get(match[1], match[0]), value)
+        return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), value)
     if isinstance(value, Mapping):
         return {key: render_data(item, values) for key, item in value.items()}
     if isinstance(value, list | tuple):

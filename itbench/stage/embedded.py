@@ -11,6 +11,7 @@ from typing import Any
 
 from itbench.core.documents.app import App
 from itbench.core.documents.base import load
+from itbench.core.documents.result import EVIDENCE
 from itbench.core.documents.scenario import Use
 from itbench.core.errors import EnvironmentFault, UsageError
 from itbench.core.ids import Ids
@@ -32,29 +33,6 @@ from itbench.world.pace import WorldPacer
 KIND = "embedded"
 PLANE = "main"
 STRETCH_S = 60.0
-EVIDENCE = (
-    "namespaces",
-    "nodes",
-    "deployments.apps",
-    "replicasets.apps",
-    "statefulsets.apps",
-    "daemonsets.apps",
-    "pods",
-    "services",
-    "endpointslices.discovery.k8s.io",
-    "configmaps",
-    "persistentvolumeclaims",
-    "resourcequotas",
-    "limitranges",
-    "networkpolicies.networking.k8s.io",
-    "ingresses.networking.k8s.io",
-    "horizontalpodautoscalers.autoscaling",
-    "poddisruptionbudgets.policy",
-    "jobs.batch",
-    "cronjobs.batch",
-    "prometheusrules.monitoring.coreos.com",
-)
-"""What evidence holds of an estate: no Secrets, no Events, none of the kinds that disturb."""
 
 
 def parse_clock(text: str) -> dict[str, Any]:

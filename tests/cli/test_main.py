@@ -76,3 +76,22 @@ def test_a_library_with_one_wrong_scenario_lists_the_others(tmp_path, capsys):
     said = capsys.readouterr()
     assert "sre-12 " in said.out and "sre-900" not in said.out
     assert said.err.startswith(f"itbench list: {folder}/scenario.yaml:1: title: required field is missing")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("run", "sre-1", "--seed", "-1"), "--seed"),
+        (("run", "sre-1", "--seed", str(2**63)), "--seed"),
+        (("up", "sre-1", "--seed", "-1"), "--seed"),
+        (("up", "sre-1", "--seed", str(2**63)), "--seed"),
+        (("prove", "sre-1", "--seeds", f"0,{2**63}"), "--seeds"),
+        (("prove", "sre-1", "--seeds=-1"), "--seeds"),
+        (("run", "sre-1", "--trials", "0"), "--trials"),
+        (("run", "sre-1", "--trials", "10001"), "--trials"),
+    ],
+)
+def test_a_number_out_of_bounds_is_bad_usage_in_one_line(words, option, capsys):
+    assert cli.main(list(words)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"itbench {words[0]}: {option} is too ") and said.count("\n") == 1

@@ -3,9 +3,19 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
+from itbench.agents.steps import STEPS
+from itbench.cloud.estate import Estate
+from itbench.core.documents.app import App
 from itbench.core.documents.base import DocumentError, load, parse, read_yaml, seconds
+from itbench.core.documents.fault import Fault
+from itbench.core.documents.metric import MetricCard
+from itbench.core.documents.result import Evidence, Lock, Result, RunDocument
 from itbench.core.documents.scenario import Scenario
+from itbench.evaluate.grade import check_models
+from itbench.library.suites import Suite
+from itbench.run.jobs import Job
 
 GOOD = """\
 schema: itbench/scenario/v1
@@ -56,6 +66,69 @@ def test_a_wrong_document_is_named_by_file_line_field_value_and_nearest(tmp_path
     assert old in GOOD
     with pytest.raises(DocumentError, match=message):
         load(Scenario, write(tmp_path, GOOD.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{app: {id: astronomy-shop}}", f"{{load: {{journeys: {{buy: {rate}}}}}}}", rf"scenario\.yaml:8: {why}")
+        for rate, why in (
+            (".nan", "not a finite number"),
+            (".inf", "not a finite number"),
+            ("-1", "environment.load.journeys.buy: .*greater than or equal to 0"),
+            ("1e300", "environment.load.journeys.buy: .*less than or equal to 100000"),
+            ("1.0e+300", "environment.load.journeys.buy: .*less than or equal to 100000"),
+            ("1e999", "environment.load.journeys.buy: .*finite"),
+        )
+    ]
+    + [
+        ("page: hello", f"page: hello\n{field}", rf"scenario\.yaml:10: {why}")
+        for field, why in (
+            ("task: {limits: {steps: true}}", "task.limits.steps: .*integer; seen True"),
+            ('task: {limits: {steps: "80"}}', "task.limits.steps: .*integer; seen '80'"),
+            ("task: {limits: {steps: 80.0}}", "task.limits.steps: .*integer; seen 80.0"),
+            ("task: {limits: {steps: 1000000000}}", "task.limits.steps: .*less than"),
+            ("task: {limits: {time: -5}}", "task.limits.time: .*greater than or equal to 0"),
+            ("settle: " + "9" * 400, "settle: .*reasonable size"),
+            ("settle: " + "9" * 400 + "s", "settle: .*finite"),
+            ("settle: 20000d", "settle: .*less than"),
+        )
+    ],
+)
+def test_a_number_outside_its_bounds_is_refused_with_line_and_field(tmp_path, old, new, message):
+    assert old in GOOD
+    with pytest.raises(DocumentError, match=message):
+        load(Scenario, write(tmp_path, GOOD.replace(old, new)))
+
+
+@pytest.mark.parametrize("model", [RunDocument, Job, Result, Evidence, Lock])
+@pytest.mark.parametrize("seed", [-1, 2**63, True, "7", 7.0])
+def test_a_seed_is_a_whole_number_that_every_generator_takes(model, seed):
+    with pytest.raises(DocumentError, match=r"seed: "):
+        parse(model, {"seed": seed})
+
+
+def numbers(schema, finite=None):
+    """Every schema of a number inside a pydantic schema, with whether its model refuses infinite ones."""
+    if isinstance(schema, dict):
+        finite = (schema.get("config") or {}).get("allow_inf_nan", True) is False if "config" in schema else finite
+        if schema.get("type") in ("int", "float"):
+            yield schema, finite
+        for key, value in schema.items():
+            if key not in ("metadata", "default"):
+                yield from numbers(value, finite)
+    elif isinstance(schema, list | tuple):
+        for value in schema:
+            yield from numbers(value, finite)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Scenario, App, Fault, MetricCard, Suite, Estate, RunDocument, Job, *check_models().values(), *STEPS.values()],
+)
+def test_no_document_takes_inexact_whole_numbers_or_infinite_ones(model):
+    for schema, finite in numbers(TypeAdapter(model).core_schema):
+        assert schema.get("strict") if schema["type"] == "int" else finite, schema
 
 
 def test_every_problem_has_its_own_line(tmp_path):

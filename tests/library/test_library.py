@@ -1,5 +1,7 @@
 """Finding, loading and linting the library."""
 
+import json
+
 import pytest
 
 from itbench.core.documents.base import Document, DocumentError
@@ -7,6 +9,7 @@ from itbench.core.errors import UsageError
 from itbench.library.store import Library, sort_key
 from itbench.library.suites import chosen
 from itbench.library.vocabulary import Vocabulary
+from itbench.run.known import vocabulary
 
 SCENARIO = """\
 schema: itbench/scenario/v1
@@ -189,3 +192,100 @@ def test_a_diagnosis_of_an_incident_needs_a_root_cause_to_compare_with(pack):
     pack.write_text("".join(line for line in SCENARIO.splitlines(True) if not line.startswith("truth")))
     with pytest.raises(DocumentError, match=r"truth\.root_causes: no root cause"):
         Library((str(pack.parents[3]),), VOCABULARY).scenario("sre-900")
+
+
+APP = """\
+schema: itbench/app/v1
+id: shop
+namespace: shop
+journeys:
+  browse: {entry: {service: a, port: 80, workload: deployment/a, operation: GET}, rate: 30}
+  booked: {follows: browse, verify: []}
+"""
+
+
+@pytest.fixture
+def shop(pack):
+    """The pack with an app of two journeys, one of which has traffic of its own."""
+    folder = pack.parents[3] / "playbooks/apps/shop"
+    folder.mkdir(parents=True)
+    (folder / "app.yaml").write_text(APP)
+    return pack
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ("{app: {id: shop}, load: {journeys: {brwse: 3}}}", r"scenario\.yaml:8: environment\.load\.journeys\.brwse: "
+         r".*'brwse'; expected one of browse; did you mean 'browse'\?"),
+        ("{app: {id: shop}, load: {journeys: {booked: 3}}}", r"scenario\.yaml:8: .*expected one of browse$"),
+        ("{load: {journeys: {browse: 3}}}", r"scenario\.yaml:8: environment\.load\.journeys: load without an app"),
+    ],
+)  # fmt: skip
+def test_load_of_a_journey_that_the_app_does_not_have_is_named_with_the_nearest(shop, environment, message):
+    shop.write_text(
+        SCENARIO.replace("environment: {}", "environment: {app: {id: shop}, load: {journeys: {browse: 3}}}")
+    )
+    library(shop).scenario("sre-900")
+    shop.write_text(SCENARIO.replace("environment: {}", f"environment: {environment}"))
+    with pytest.raises(DocumentError, match=message):
+        library(shop).scenario("sre-900")
+
+
+@pytest.mark.parametrize(
+    ("environment", "page", "nearest"),
+    [
+        ("{app: {id: shop}}", "{at.symtom}", "at.symptom"),
+        ("{app: {id: shop}}", "{at.now} {target.nme}", "target.name"),
+        ("{app: {id: shop}}", "{at.noise.1}", ""),
+        ("{}", "{at.symptom}", ""),
+        ("{}", "{answer.violation}", "answer.violations"),
+        ("{aws: {estate: x}}", "{at.noww}", "at.now"),
+    ],
+)
+def test_a_page_with_a_value_that_nothing_fills_in_is_refused_when_it_is_read(shop, environment, page, nearest):
+    text = SCENARIO.replace("environment: {}", f"environment: {environment}")
+    shop.write_text(text.replace("page: hello", f"page: 'since {page}'"))
+    wanted = rf"scenario\.yaml:10: page: page uses an unknown value: .*{nearest and f'did you mean .{nearest}.'}"
+    with pytest.raises(DocumentError, match=wanted):
+        library(shop).scenario("sre-900")
+
+
+@pytest.mark.parametrize(
+    ("environment", "page"),
+    [
+        ("{app: {id: shop}}", "{at.symptom} {at.fault} {at.now} {target.name} {target.kind} {target.namespace} {x} {}"),
+        ("{}", "{at.now}"),
+        ("{aws: {estate: x}}", "{at.now} {target.anything-1.volume}"),
+    ],
+)
+def test_a_page_may_use_what_its_kind_of_estate_tells(shop, environment, page):
+    text = SCENARIO.replace("environment: {}", f"environment: {environment}")
+    shop.write_text(text.replace("page: hello", f"page: 'since {page}'"))
+    assert library(shop).scenario("sre-900").scenario.page == f"since {page}"
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("replicas >=", "1:12: Syntax error"),
+        ("replicas >= 1", "undeclared reference to 'replicas'"),
+        ('deploymnt("shop", "a").spec.replicas >= 1', "undeclared reference to 'deploymnt'"),
+        ('secret("shop", "a") != null', "undeclared reference to 'secret'"),
+        ("pods().size() >= 0", ""),
+        ("pods().size()", "gives INT, not true or false"),
+        ("1 + 1", "gives INT, not true or false"),
+        ("(" * 50_000, "recursion limit"),
+        ("true && " * 50_000 + "true", "size exceeds"),
+    ],
+)
+@pytest.mark.parametrize("form", ["state: {}", "state: {{value: {}, why: w}}"])
+def test_a_state_check_that_can_never_be_true_is_refused_when_it_is_read(pack, expression, why, form):
+    text = SCENARIO.replace("checks: [{held: {for: 2m}}]", "checks:\n  - " + form.format(json.dumps(expression)))
+    pack.write_text(text.replace("{say: hello}", "{wait: 2m}"))
+    where = Library((str(pack.parents[3]),), vocabulary())
+    if why:
+        with pytest.raises(DocumentError, match=rf"scenario\.yaml:12: value: no CEL over the objects .*{why}"):
+            where.scenario("sre-900")
+    else:
+        assert where.scenario("sre-900").scenario.checks[0].kind == "state"

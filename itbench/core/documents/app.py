@@ -100,7 +100,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from itbench.core.documents.base import Document
+from itbench.core.documents.base import Document, Rate
 
 Workload = Annotated[str, Field(pattern=r"^(deployment|statefulset|daemonset)/[a-z0-9.-]+$")]
 Protocol = Literal["http", "grpc", "tcp", "udp", "kafka", "redis", "postgres"]
@@ -415,7 +415,7 @@ class Journey(Document):
 
     entry: Entry | None = None
     follows: str | None = None
-    rate: float = Field(default=0.0, ge=0)
+    rate: Rate = 0.0
     timeout_s: float = 20.0
     route: str | None = None
     verify: tuple[Effect, ...] = ()

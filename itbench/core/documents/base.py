@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema
 
 from itbench.core.documents.reading import DocumentError as DocumentError
 from itbench.core.documents.reading import Path_ as Path_
@@ -25,21 +26,54 @@ def seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("expected a duration such as 90s, 2m or 1h30m")
     if isinstance(value, int | float):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError("expected a duration of a reasonable size") from None
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
     if not parts or "".join(number + unit for number, unit in parts) != value.strip():
         raise ValueError("expected a duration such as 90s, 2m or 1h30m")
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-Duration = Annotated[float, BeforeValidator(seconds)]
-"""Seconds; written as a number or as `90s`, `2m`, `1h30m`."""
+Duration = Annotated[float, BeforeValidator(seconds), Field(ge=0, le=3660 * 86400.0)]
+"""Seconds, ten years at most; written as a number or as `90s`, `2m`, `1h30m`."""
+MAX_SEED = 2**63 - 1
+MAX_TRIALS = 10_000
+MAX_RATE = 100_000.0
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+"""What the estate's variations are drawn from."""
+Rate = Annotated[float, Field(ge=0, le=MAX_RATE)]
+"""Requests per second."""
 
 
-class Document(BaseModel):
+def exact_numbers(schema: Any) -> None:
+    """Make a pydantic schema take whole numbers only where they are written as such: no `true`, no `"80"`, no `80.0`."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "int":
+            schema["strict"] = True
+        for key, value in schema.items():
+            if key not in ("metadata", "default"):
+                exact_numbers(value)
+    elif isinstance(schema, list | tuple):
+        for value in schema:
+            exact_numbers(value)
+
+
+class Exact(BaseModel):
+    """What all that people write has in common: frozen, unknown fields are errors, numbers are finite, whole ones exact."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        exact_numbers(schema)
+        return schema
+
+
+class Document(Exact):
     """Base of all documents: immutable, and unknown fields are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 def nearest(value: object, options: list[str]) -> str:
@@ -87,7 +121,7 @@ def line_of(path: Path_, lines: Mapping[Path_, int]) -> int:
 def _problem(error: Any, file: Path | str, lines: Mapping[Path_, int], model: Any) -> str:
     path = tuple(step for step in error["loc"])
     field = ".".join(str(step) for step in path) or "document"
-    seen, message = error.get("input"), str(error["msg"])
+    seen, message = error.get("input"), str(error["msg"]).removeprefix("Value error, ")
     hint = ""
     if error["type"] == "extra_forbidden":
         message = "no such field"

@@ -4,9 +4,32 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from itbench.core.documents.base import Document
+from itbench.core.documents.base import MAX_TRIALS, Document, Seed
 
 Outcome = Literal["pass", "fail", "invalid"]
+EVIDENCE = (
+    "namespaces",
+    "nodes",
+    "deployments.apps",
+    "replicasets.apps",
+    "statefulsets.apps",
+    "daemonsets.apps",
+    "pods",
+    "services",
+    "endpointslices.discovery.k8s.io",
+    "configmaps",
+    "persistentvolumeclaims",
+    "resourcequotas",
+    "limitranges",
+    "networkpolicies.networking.k8s.io",
+    "ingresses.networking.k8s.io",
+    "horizontalpodautoscalers.autoscaling",
+    "poddisruptionbudgets.policy",
+    "jobs.batch",
+    "cronjobs.batch",
+    "prometheusrules.monitoring.coreos.com",
+)
+"""What evidence holds of an estate: no Secrets, no Events, none of the kinds that disturb."""
 
 
 class CheckResult(Document):
@@ -29,7 +52,7 @@ class Result(Document):
 
     schema_: Literal["itbench/result/v1"] = Field("itbench/result/v1", alias="schema")
     scenario: str
-    seed: int
+    seed: Seed
     trial: int
     agent: str
     outcome: Outcome
@@ -85,7 +108,7 @@ class Evidence(Document):
 
     schema_: Literal["itbench/evidence/v1"] = Field("itbench/evidence/v1", alias="schema")
     scenario: str
-    seed: int
+    seed: Seed
     trial: int
     times: dict[str, float]
     """World seconds: staged, fault, symptom, hand_over, submit, settled, challenge, end (those that happened)."""
@@ -107,8 +130,8 @@ class RunDocument(Document):
     schema_: Literal["itbench/run/v1"] = Field("itbench/run/v1", alias="schema")
     scenarios: tuple[str, ...]
     agents: tuple[str, ...]
-    trials: int = 1
-    seed: int = 0
+    trials: int = Field(1, ge=1, le=MAX_TRIALS)
+    seed: Seed = 0
     clock: str = "auto"
     environment: str = "embedded"
     isolation: str = "auto"
@@ -128,6 +151,6 @@ class Lock(Document):
     playbooks: str
     metrics: str
     sources: str
-    seed: int
+    seed: Seed
     clock: str
     isolation: str = ""

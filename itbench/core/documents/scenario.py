@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from itbench.core.documents.base import Document, Duration
+from itbench.core.documents.base import Document, Duration, Rate
 
 Level = Literal["easy", "medium", "hard"]
 Answer = Literal["diagnosis", "mitigation", "verdict", "answer"]
@@ -32,8 +32,8 @@ class AppUse(Document):
 class Load(Document):
     """Open-loop demand, requests per second by journey; `factor` scales the app's defaults."""
 
-    journeys: dict[str, float] = {}
-    factor: float = Field(1.0, gt=0)
+    journeys: dict[str, Rate] = {}
+    factor: float = Field(1.0, gt=0, le=1000)
 
 
 class AccountUse(Document):
@@ -84,7 +84,7 @@ class Limits(Document):
     """World time and tool calls that the agent may use."""
 
     time: Duration = 1800.0
-    steps: int = Field(80, ge=1)
+    steps: int = Field(80, ge=1, le=100_000)
 
 
 class TaskSpec(Document):
