@@ -109,6 +109,8 @@ def test_a_submission_survives_json():
         ('{"verdict": "recoverd"}', "did you mean 'recovered'"),
         ('{"verdit": "recovered"}', "verdit"),
         ("[" * 5000, "not JSON"),
+        ('{"answer": {"a": ' + "[" * 900 + "]" * 900 + "}}", "nested more than 64 deep"),
+        ('{"answer": {"a": ' + '{"a": ' * 64 + "1" + "}" * 64 + "}}", "nested more than 64 deep"),
         (" " * (MAX_SUBMISSION_BYTES + 1), "too long"),
     ],
 )

@@ -22,6 +22,8 @@ from itbench.core.errors import ItbenchError
 
 TASK_SCHEMA = "itbench/task/v1"
 SUBMISSION_SCHEMA = "itbench/submission/v1"
+MAX_DEPTH = 64
+"""Of objects and lists in each other, in answers and arguments of tools: evidence must be kept by every writer."""
 MAX_SUBMISSION_BYTES = 256 * 1024
 """A submission is an answer, not a dump; longer ones are refused unread."""
 
@@ -231,7 +233,17 @@ def not_plain(value: Any) -> str:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
         return str(error).splitlines()[0][:200]
-    return ""
+    return f"nested more than {MAX_DEPTH} deep" if _is_deep(value) else ""
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [each for each in level if isinstance(each, Mapping | list | tuple)]
+        level = [item for each in inner for item in (each.values() if isinstance(each, Mapping) else each)]
+        if not level:
+            return False
+    return any(isinstance(each, Mapping | list | tuple) for each in level)
 
 
 def _decoded(data: str | bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Arithmetic of shells on whole numbers of 64 bits, as in C: `+ - * / % == != < <= > >= && || !`, brackets, names of variables."""
+"""Arithmetic of shells on 64-bit whole numbers, as in C: `+ - * / % == != < <= > >= && || !`, brackets, names of variables."""
 
 import re
 from collections.abc import Callable
