@@ -119,7 +119,7 @@ def _run(site: Site, step: Step) -> Answer:
     given = step.raw.get("in", "")
     if not isinstance(given, str):
         documents = given if isinstance(given, list) else [given]
-        given = "---\n".join(yaml.dump(document, sort_keys=False) for document in documents)
+        given = "\n---\n".join(json.dumps(document) for document in documents)
     done = subprocess.run(
         words,
         check=False,
@@ -170,8 +170,20 @@ def _http(site: Site, step: Step) -> Answer:
     documents = _parsed(reply.data.decode(errors="replace"))
     for name, field in step.raw.get("save", {}).items():
         site.kept[name] = str(_pick(documents[0], field))
+    if step.topic == "patches":
+        documents = [_without_controllers(document) for document in documents]
     shown = [normal.document(document, managed=step.raw.get("managed", False)) for document in documents]
     return {"status": reply.status, "body": shown[0] if len(shown) == 1 else shown}
+
+
+def _without_controllers(value: Any) -> Any:
+    """An object without what controllers write into it in their own time."""
+    if isinstance(value, dict) and value.get("kind") == "Deployment":
+        value.pop("status", None)
+        (value["metadata"].get("annotations") or {}).pop("deployment.kubernetes.io/revision", None)
+        if value["metadata"].get("annotations") == {}:
+            del value["metadata"]["annotations"]
+    return value
 
 
 def _parsed(value: str) -> list[Any]:

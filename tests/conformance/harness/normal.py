@@ -12,6 +12,11 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\b[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", "LOG "),
     (r'("?resourceVersion"?: "?)\d+', r"\1RV"),
     (r"(Resource ?[Vv]ersion: +)\d+", r"\1RV"),
+    (r'(resourceVersion\\?"?: ?\\?"?)\d+', r"\1RV"),
+    (r"(in record \()\d+", r"\1RV"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000", "TIME"),
+    (r"\b10\.\d+\.\d+\.\d+:\d+", "SERVER"),
+    (r"X509SHA256=[0-9a-f]+", "CREDENTIAL"),
     (r"https?://127\.0\.0\.1:\d+", "SERVER"),
     (r"\b127\.0\.0\.1:\d+", "SERVER"),
     (r"\b10\.\d+\.\d+\.\d+\b", "IP"),
@@ -22,14 +27,27 @@ _RULES: tuple[tuple[str, str], ...] = (
     (rf"(hash\"?[=:] ?\"?)[{_SAFE}]{{6,10}}\b", r"\1HASH"),
     (rf"-[{_SAFE}]{{5}}\b", "-RAND"),
     (r"(?<=  )(\d+d)?(\d+h)?(\d+m)?\d+s\b|(?<=  )\d+m\b(?!\w)", "AGE"),
-    (r"\b\d+s \(x\d+ over \d+s\)", "AGE (xN)"),
+    (r"(AGE|\b\d+s) \(x\d+ over \d+m?\d*s?\)", "AGE"),
     (r"\b\d+(\.\d+)?m?s ago\b", "AGO"),
     (r"\(x\d+ over \w+\)", "(xN)"),
+    (r"\A\d+s\Z", "AGE"),
+    (r"too old resource version: \d+ \(\d+\)", "too old resource version"),
     (r"(?<=\S)[ \t]{2,}", "  "),
     (r"[ \t]+\n", "\n"),
 )
 _COMPILED = tuple((re.compile(pattern), new) for pattern, new in _RULES)
-_DRAWN = {"uid", "resourceVersion", "creationTimestamp", "selfLink"}
+_DRAWN = {
+    "continue",
+    "nodePort",
+    "healthCheckNodePort",
+    "pod-template-hash",
+    "gitCommit",
+    "goVersion",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "selfLink",
+}
 
 
 def text(value: str, *, sort: bool = False) -> str:
