@@ -44,12 +44,12 @@ def items(inventory: Inventory) -> Iterator[Item]:
     """Everything in an inventory that costs money."""
     for volume in inventory.get("Volumes", ()):
         for sku, quantity in _volume(volume):
-            if quantity:
+            if quantity > 0:  # nobody is paid for having something
                 yield Item(
                     volume["VolumeId"], "Volume", sku, Fraction(quantity), volume["Region"], volume["CreateTime"]
                 )
     for snapshot in inventory.get("Snapshots", ()):
-        size = Fraction(int(snapshot["VolumeSize"]))
+        size = Fraction(max(0, int(snapshot["VolumeSize"])))
         yield Item(snapshot["SnapshotId"], "Snapshot", "ebs:snapshot", size, snapshot["Region"], snapshot["StartTime"])
     for instance in inventory.get("Instances", ()):
         if instance["State"]["Name"] in RUNNING:

@@ -10,6 +10,16 @@ from typing import Any
 Refusal = tuple[str, str]
 """Error code and message."""
 Params = dict[str, str]
+SIZES_GIB = {
+    "gp2": (1, 16_384),
+    "gp3": (1, 65_536),
+    "io1": (4, 16_384),
+    "io2": (4, 65_536),
+    "st1": (125, 16_384),
+    "sc1": (125, 16_384),
+    "standard": (1, 1_024),
+}
+"""Volume type -> smallest and largest size."""
 GP3_MAX_IOPS = 80_000
 """Since September 2025."""
 
@@ -22,10 +32,61 @@ def _ec2(region: str) -> Any:
     return get_backend("ec2")[ACCOUNT][region]
 
 
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _out_of_bounds(what: str, text: str | None, least: int, most: int, unit: str = "") -> Refusal | None:
+    """Why a number that was given is refused; moto takes any."""
+    if text is None:
+        return None
+    number = _number(text)
+    if number is None:
+        return "InvalidParameterValue", f"Value ({text}) for parameter {what} is invalid. Expected an integer."
+    if number < least:
+        return "InvalidParameterValue", f"Volume {what} of {number}{unit} is too small; minimum is {least}{unit}."
+    if number > most:
+        return "InvalidParameterValue", f"Volume {what} of {number}{unit} is too large; maximum is {most}{unit}."
+    return None
+
+
+def _volume_bounds(kind: str, size: str | None, iops: str | None, throughput: str | None) -> Refusal | None:
+    least, most = SIZES_GIB.get(kind, SIZES_GIB["gp3"])
+    return (
+        _out_of_bounds("size", size, least, most, "GiB")
+        or _out_of_bounds("iops", iops, 100, 256_000)
+        or _out_of_bounds("throughput", throughput, 125, 2_000)
+    )
+
+
+def _create_volume(params: Params, region: str) -> Refusal | None:
+    kind = params.get("VolumeType", "gp2")
+    return _volume_bounds(kind, params.get("Size"), params.get("Iops"), params.get("Throughput"))
+
+
+def _run_instances(params: Params, region: str) -> Refusal | None:
+    for name, size in params.items():
+        if name.startswith("BlockDeviceMapping.") and name.endswith(".Ebs.VolumeSize"):
+            head = name.removesuffix("VolumeSize")
+            kind = params.get(f"{head}VolumeType", "gp2")
+            refused = _volume_bounds(kind, size, params.get(f"{head}Iops"), params.get(f"{head}Throughput"))
+            if refused is not None:
+                return refused
+    return None
+
+
 def _modify_volume(params: Params, region: str) -> Refusal | None:
     volume = _ec2(region).volumes.get(params.get("VolumeId", ""))
     if volume is None:
         return None
+    bounds = _volume_bounds(
+        params.get("VolumeType", volume.volume_type), params.get("Size"), params.get("Iops"), params.get("Throughput")
+    )
+    if bounds is not None:
+        return bounds
     size = int(params.get("Size", volume.size))
     if size < int(volume.size):
         return "InvalidParameterValue", f"New size cannot be smaller than existing size ({volume.size} GiB)"
@@ -62,6 +123,8 @@ def _release_address(params: Params, region: str) -> Refusal | None:
 
 
 SHIMS: dict[tuple[str, str], Callable[[Params, str], Refusal | None]] = {
+    ("ec2", "CreateVolume"): _create_volume,
+    ("ec2", "RunInstances"): _run_instances,
     ("ec2", "ModifyVolume"): _modify_volume,
     ("ec2", "ModifyInstanceAttribute"): _modify_instance,
     ("ec2", "DeleteSnapshot"): _delete_snapshot,

@@ -11,6 +11,7 @@ from itbench.core.documents.vocabulary import canonical_entity, canonical_kind
 from itbench.engines.cel import over_objects, problem
 from itbench.evaluate.registry import Case, Finding, Spec, check
 from itbench.evaluate.weaker import weaker
+from itbench.kube.audit import only_asks
 from itbench.kube.snapshots import compare
 
 Obj = dict[str, Any]
@@ -169,12 +170,7 @@ def _named(name: str, obj: Obj) -> Obj:
 
 def _changed(write: Write) -> bool:
     kind = canonical_kind(write.resource.split(".", 1)[0])
-    return (
-        write.code < 400
-        and write.before != write.after
-        and kind not in UNCOUNTED
-        and not write.resource.endswith("authorization.k8s.io")
-    )
+    return write.code < 400 and write.before != write.after and kind not in UNCOUNTED and not only_asks(write.resource)
 
 
 def _offences(

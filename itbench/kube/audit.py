@@ -69,3 +69,8 @@ def digest_of(obj: dict[str, Any] | None) -> str:
     meta = {k: v for k, v in obj.get("metadata", {}).items() if k not in ("resourceVersion", "managedFields")}
     text = orjson.dumps({**obj, "metadata": meta}, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+def only_asks(resource: str) -> bool:
+    """Whether creating a resource of this name only asks who may do what (`selfsubjectaccessreviews.authorization.k8s.io`)."""
+    return resource.partition(".")[2] == "authorization.k8s.io"

@@ -21,6 +21,7 @@ from itbench.core.documents.task import Endpoints
 from itbench.core.errors import EnvironmentFault, ScenarioDefect
 from itbench.engines.rego import Evaluation, engine_name, policy
 from itbench.kube.api import Server, serve
+from itbench.kube.audit import only_asks
 from itbench.kube.rbac import MASTERS
 from itbench.library.store import Library
 from itbench.policy.controls.pods import WORKLOADS
@@ -311,7 +312,7 @@ class ClustersDriver:
             and record.writes
             and record.time >= self._handed_over
             and record.subresource not in NO_CHANGE
-            and not record.resource.endswith("authorization.k8s.io")
+            and not only_asks(record.resource)
         ]
         return Records(writes=writes, facts={"matrix": self._matrix})
 

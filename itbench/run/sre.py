@@ -11,7 +11,7 @@ from itbench.core.documents.task import Endpoints
 from itbench.core.errors import EnvironmentFault
 from itbench.evaluate.journeys import Bound, Level, Row
 from itbench.evaluate.slo import ChallengeSpec
-from itbench.kube.audit import AuditRecord
+from itbench.kube.audit import AuditRecord, only_asks
 from itbench.library.store import Library
 from itbench.run.challenges import challenge
 from itbench.run.driver import Gate, Plan, Records
@@ -292,7 +292,7 @@ class SreDriver:
             and record.writes
             and record.time >= self._handed_over
             and record.subresource not in NO_CHANGE
-            and not record.resource.endswith("authorization.k8s.io")
+            and not only_asks(record.resource)
         )
 
 

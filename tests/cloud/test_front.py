@@ -151,6 +151,32 @@ def test_what_aws_refuses_is_refused(stand, names):
     assert names["left"] in [volume["VolumeId"] for volume in ec2.describe_volumes()["Volumes"]]
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"Size": -17585},
+        {"Size": 0},
+        {"Size": 16_385},
+        {"Size": 4, "VolumeType": "st1"},
+        {"Size": 10, "VolumeType": "gp3", "Iops": -5},
+        {"Size": 10, "VolumeType": "gp3", "Throughput": 1},
+    ],
+)
+def test_volumes_have_sizes_that_there_are(stand, names, given):
+    """A negative size would be billed as a saving."""
+    ec2 = stand.clients(ONCALL).get("ec2")
+    before = len(ec2.describe_volumes()["Volumes"])
+    assert code(ec2.create_volume, AvailabilityZone="us-east-1a", **given) == "InvalidParameterValue"
+    assert len(ec2.describe_volumes()["Volumes"]) == before
+    disk = {
+        "DeviceName": "/dev/sdb",
+        "Ebs": {"VolumeSize": given["Size"], "VolumeType": given.get("VolumeType", "gp2")},
+    }
+    if "Iops" not in given and "Throughput" not in given:
+        run = {"ImageId": "ami-1", "MinCount": 1, "MaxCount": 1, "BlockDeviceMappings": [disk]}
+        assert code(ec2.run_instances, **run) == "InvalidParameterValue"
+
+
 def test_what_is_not_supported_is_an_aws_error_and_counted_never_html(stand, names):
     clients = stand.clients(ONCALL)
     ce = clients.get("ce").get_cost_and_usage

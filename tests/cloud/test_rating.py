@@ -59,6 +59,13 @@ def test_gp3_is_charged_only_beyond_what_is_included():
     assert paid == {"ebs:gp3": 100, "ebs:gp3:iops": 1000, "ebs:gp3:throughput": 100}
 
 
+@given(st.integers(-20_000, 20_000), st.sampled_from(["gp2", "gp3", "io1", "st1"]), st.integers(-5000, 5000))
+def test_nothing_has_a_negative_price(size, kind, iops):
+    """Whatever an inventory says, having something never pays."""
+    inventory = {"Volumes": [volume(kind, size, Iops=iops)], "Snapshots": []}
+    assert all(item.quantity > 0 for item in items(inventory))
+
+
 def test_a_stopped_instance_costs_nothing_and_its_volume_stays_billed():
     instance = {"InstanceId": "i-1", "InstanceType": "m5.large", "State": {"Name": "stopped"}, "Region": "us-east-1"}
     assert future({"Instances": [instance]}, START, 720, pricebook()) == 0

@@ -112,6 +112,9 @@ def write(resource, name, verb="patch", code=200, namespace="shop"):
         ([write("services", "b", code=403)], "pass"),
         ([write("deployments.apps", "b")], "pass"),
         ([write("nodes", "node-1", namespace="")], "fail"),
+        ([write("rolebindings.rbac.authorization.k8s.io", "mine", "create")], "fail"),
+        ([write("clusterroles.rbac.authorization.k8s.io", "mine", "create", namespace="")], "fail"),
+        ([write("selfsubjectaccessreviews.authorization.k8s.io", "", "create")], "pass"),
     ],
 )
 def test_collateral_spares_root_causes_and_fails_on_protected_objects(writes, outcome):
