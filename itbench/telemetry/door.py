@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isnan
 from typing import Protocol
 
 import orjson
@@ -86,9 +87,12 @@ def parse_time(text: str) -> float | None:
 def parse_span(text: str) -> float | None:
     """Seconds from a number or a duration such as `1m30s`; None if it is neither."""
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         pass
+    else:
+        # Go makes the least duration of NaN, and refuses what overflows 64 bits of nanoseconds.
+        return -(2.0**63) / 1e9 if isnan(seconds) else seconds if abs(seconds) < 2.0**63 / 1e9 else None
     try:
         return promql_parser.parse_duration(text).total_seconds()
     except ValueError:

@@ -262,3 +262,26 @@ async def test_health_pages_and_unknown_paths(clients: Any) -> None:
 )
 def test_alert_values_are_printed_with_an_exponent(value: float, text: str) -> None:
     assert show_exponent(value) == text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "max_over_time(sum(up)[100y:1s])",
+        "max_over_time(vector(1)[100y:1s])",
+        "sum_over_time(sum_over_time(vector(1)[10d:1s])[10d:1s])",
+    ],
+)
+async def test_a_query_of_too_many_samples_is_refused_before_it_is_worked_out(clients: Any, query: str) -> None:
+    client = await clients(Clock(4000.0))
+    status, answer = await get(client, "/api/v1/query", query=query)
+    assert status == 422 and answer["errorType"] == "execution"
+    assert answer["error"] == "query processing would load too many samples into memory in query execution"
+
+
+@pytest.mark.parametrize("step", ["nan", "inf", "-inf", "1e300", "-1", "0"])
+async def test_a_step_that_is_no_step_is_a_bad_request(clients: Any, step: str) -> None:
+    client = await clients(Clock(4000.0))
+    moments = {"start": str(unix(3000.0)), "end": str(unix(4000.0))}
+    status, answer = await get(client, "/api/v1/query_range", query="up", step=step, **moments)
+    assert status == 400 and answer["error"].startswith('invalid parameter "step": ')

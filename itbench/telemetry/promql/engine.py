@@ -26,6 +26,7 @@ from itbench.telemetry.promql.syntax import parse
 from itbench.telemetry.promql.values import QueryError, Result, Series, Value, Vector
 
 _OPS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
+TOO_MANY = "query processing would load too many samples into memory in query execution"
 _STALE_BITS = np.array([STALE]).view(np.uint64)[0]
 
 
@@ -38,12 +39,14 @@ class Options:
         subquery_step_s: the step of subqueries that name none.
         shift_s: added to `time()`, `timestamp()`, `@` and values that are points in time, where clients live in another calendar.
         max_cells: series x steps that one node may have.
+        max_window_samples: samples of all windows of one range together.
     """
 
     lookback_s: float = 300.0
     subquery_step_s: float = 60.0
     shift_s: float = 0.0
-    max_cells: int = 20_000_000
+    max_cells: int = 5_000_000
+    max_window_samples: int = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class Query:
             chunks = timestamps.shift(chunks, self.options.shift_s)
         series = sum(len(chunk.labels) for chunk in chunks)
         if series * len(self.steps) > self.options.max_cells:
-            raise QueryError("query processing would load too many samples into memory in query execution")
+            raise QueryError(TOO_MANY)
         return from_chunks(chunks, stale=stale)
 
     def instant(self, node: Any) -> tuple[Vector, Floats]:
@@ -143,15 +146,15 @@ class Query:
         selector, range_ms = node.vector_selector, _ms(node.range)
         times = self.times(selector)
         samples = self._samples(selector, float(times.min()) - range_ms, float(times.max()), stale=False)
-        return cut_windows(samples, self.steps, times, range_ms)
+        return self._bounded(cut_windows(samples, self.steps, times, range_ms))
 
     def _subquery(self, node: Any) -> Window:
         times, range_ms = self.times(node), _ms(node.range)
         step = _ms(node.step) if node.step else self.options.subquery_step_s * 1000.0
         first = (np.floor((times.min() - range_ms) / step) + 1) * step
+        if (times.max() + 1 - first) / step > self.options.max_cells:
+            raise QueryError(TOO_MANY)
         steps = np.arange(first, times.max() + 1, step)
-        if len(steps) > self.options.max_cells:
-            raise QueryError("query processing would load too many samples into memory in query execution")
         if not len(steps):
             return cut_windows(from_chunks([], stale=False), self.steps, times, range_ms)
         inner = replace(self, steps=steps)
@@ -159,7 +162,15 @@ class Query:
         if isinstance(value, np.ndarray):
             value = Vector(LabelList([()]), value[None, :], np.ones((1, len(steps)), dtype=bool))
         assert isinstance(value, Vector), type(value)
-        return cut_windows(from_vector(value, steps), self.steps, times, range_ms)
+        if len(value.labels) * len(self.steps) > self.options.max_cells:
+            raise QueryError(TOO_MANY)
+        return self._bounded(cut_windows(from_vector(value, steps), self.steps, times, range_ms))
+
+    def _bounded(self, window: Window) -> Window:
+        """The window, before anything is worked out over it; raises QueryError for more samples than a query may load."""
+        if int(window.counts.sum()) > self.options.max_window_samples:
+            raise QueryError(TOO_MANY)
+        return window
 
     def _aggregate(self, node: Any) -> Vector:
         vector, op = self.vector(node.expr), str(node.op)
@@ -300,7 +311,7 @@ def query_range(
     if kind not in ("instant vector", "scalar"):
         problem = f'invalid expression type "{kind}" for range query, must be Scalar or instant Vector'
         raise QueryError(problem, "bad_data")
-    begin, interval = to_ms(start), float(round(step * 1000.0))
+    begin, interval = to_ms(start), max(1.0, float(round(step * 1000.0)))
     steps: Floats = begin + interval * np.arange(float((to_ms(end) - begin) // interval) + 1)
     if not len(steps):
         return Result("matrix", (), end)
