@@ -25,17 +25,15 @@ import orjson
 
 from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
-from itbench.kube import admission, deletion, pages, schema, status, subresources, versions
+from itbench.kube import admission, aspects, deletion, pages, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Services, Write
 from itbench.kube.client import ApiError, Obj
-from itbench.kube.custom import definition, serving, typed
+from itbench.kube.custom import serving, typed
 from itbench.kube.decode import check_depth, converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.headings import check_type_meta, configuration
-from itbench.kube.kinds import behaviour
-from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
-from itbench.kube.kinds.metadata import check_metadata, check_metadata_update, finalizer_warnings
+from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
 from itbench.kube.patch import lastapplied, managed
 from itbench.kube.patch.jsonpatch import apply_json_patch
 from itbench.kube.patch.merge import apply_merge_patch
@@ -144,7 +142,7 @@ class Registry:
         warnings: Texts,
         entries: managed.Entries | None = None,
     ) -> Result:
-        rules = _rules(resource)
+        rules = aspects.rules_of(resource)
         if resource.model is not None and resource.model.terminating:
             why = "create not allowed while custom resource definition is terminating"
             raise status.forbidden(resource, obj["metadata"].get("name", ""), why)
@@ -160,7 +158,7 @@ class Registry:
         rules.validate(obj, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
-        warnings += _advice(resource, obj, {})
+        warnings += aspects.advice(resource, obj, {})
         metadata = obj["metadata"]
         if self.store.get(resource.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
             raise status.already_exists(resource, metadata["name"])
@@ -208,9 +206,9 @@ class Registry:
         warnings: list[str] = []
         obj = self._decode(resource, body, options, warnings)
         self._place(resource, obj, namespace)
-        _check_name(obj, name)
+        aspects.check_name(obj, name)
         old = self.get(resource, name, namespace)
-        if (resource.model is not None or resource.storage in _CONDITIONAL) and not _revision(obj):
+        if (resource.model is not None or resource.storage in _CONDITIONAL) and not aspects.revision_of(obj):
             cause = Cause(
                 "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
             )
@@ -231,7 +229,7 @@ class Registry:
         before = old.object
         metadata = obj["metadata"]
         self._preconditions(resource, old, metadata)
-        rules = _rules(resource)
+        rules = aspects.rules_of(resource)
         obj = subresources.limit(resource, obj, before, subresource)
         metadata = obj["metadata"]
         sent = metadata.get("managedFields")
@@ -247,7 +245,7 @@ class Registry:
             plugin(write)
         rules.prepare(obj, before)
         self._validate_change(resource, obj, before, subresource)
-        warnings += _advice(resource, obj, before)
+        warnings += aspects.advice(resource, obj, before)
         for plugin in (*admission.ALLOCATING, *self.validating):
             plugin(write)
         if rules.generation and subresource != "status" and subresources.bumps_generation(resource, obj, before):
@@ -271,7 +269,7 @@ class Registry:
         return Result(self.view(resource, entry), entry, False, warnings, old)
 
     def _validate_change(self, resource: Resource, obj: Obj, before: Obj, subresource: str) -> None:
-        rules = _rules(resource)
+        rules = aspects.rules_of(resource)
         check = Check()
         check_metadata_update(obj, before, check)
         check_metadata(obj, resource, rules, check)
@@ -301,13 +299,13 @@ class Registry:
             raise status.unsupported_media_type(
                 ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
             )
-        node = _node(resource)
+        node = aspects.node_of(resource)
         current = versions.to_served(old.copy(), resource)
         revision = current["metadata"]["resourceVersion"]
         changed = self._patched(node, current, patch)
         warnings: list[str] = []
         obj = self._decode_patched(resource, changed, patch, options, warnings)
-        _check_name(obj, name)
+        aspects.check_name(obj, name)
         self._place(resource, obj, namespace)
         if obj["metadata"].get("resourceVersion") == revision:
             del obj["metadata"]["resourceVersion"]
@@ -382,7 +380,7 @@ class Registry:
             group, _, version = str(config.get("apiVersion", "")).rpartition("/")
             raise status.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
         warnings: list[str] = []
-        node = _node(resource)
+        node = aspects.node_of(resource)
         sent = self._decode_config(resource, config, name)
         if options.duplicates.found and options.validation == "Strict":
             text = options.duplicates.error([])
@@ -573,7 +571,7 @@ class Registry:
             known = before.get("metadata", {}).get("managedFields", [])
             if sent is not None and sent != known:
                 known = managed.accept(sent, known)
-            node = _node(resource)
+            node = aspects.node_of(resource)
             old, new = (
                 subresources.tracked(resource, versions.to_served(state, resource) if state else state, subresource)
                 for state in (before, obj)
@@ -583,33 +581,3 @@ class Registry:
             metadata["managedFields"] = entries
         else:
             metadata.pop("managedFields", None)
-
-
-def _rules(resource: Resource) -> Behaviour:
-    if resource.model is not None:
-        return resource.model.behaviour
-    return behaviour(resource.storage, custom=resource.custom)
-
-
-def _advice(resource: Resource, obj: Obj, before: Obj) -> list[str]:
-    """Warnings about what is accepted but unwise."""
-    if resource.storage == serving.DEFINITIONS:
-        return definition.format_warnings(obj) if obj.get("spec") != before.get("spec") else []
-    return finalizer_warnings(obj, before) if resource.model is not None else []
-
-
-def _node(resource: Resource) -> schema.Node | None:
-    return resource.model.node if resource.model is not None else schema.of(resource.api_version, resource.kind)
-
-
-def _revision(obj: Obj) -> str:
-    return str(obj["metadata"].get("resourceVersion") or "")
-
-
-def _check_name(obj: Obj, name: str) -> None:
-    other = obj["metadata"].get("name", "")
-    if not other:
-        text = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        raise status.bad_request(text)
-    if other != name:
-        raise status.bad_request(f"the name of the object ({other}) does not match the name on the URL ({name})")
