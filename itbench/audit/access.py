@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from itbench.core.documents.reading import DocumentError, read_yaml
 from itbench.core.errors import UsageError
 from itbench.kube.client import ApiError
 from itbench.kube.remote import RemoteClient
@@ -33,12 +34,27 @@ def connect(kubeconfig: str, context: str) -> tuple[RemoteClient, dict[str, str]
     """
     if kubeconfig and not Path(kubeconfig).is_file():
         raise UsageError("no such kubeconfig", seen=kubeconfig)
+    _check(kubeconfig)
     client = RemoteClient(kubeconfig, context=context, manager="itbench-audit")
     try:
         version = str(client.raw("/version").get("gitVersion", ""))
     except ApiError:
         version = ""
     return client, _about(kubeconfig, context) | {"server_version": version}
+
+
+def _check(kubeconfig: str) -> None:
+    """Raise UsageError for a file that is no kubeconfig, before a client chokes on it."""
+    if not kubeconfig:
+        return
+    try:
+        document, _ = read_yaml(Path(kubeconfig))
+    except DocumentError as error:
+        raise UsageError("not a kubeconfig", seen=str(error)) from error
+    lists = ("clusters", "contexts", "users")
+    rows = [document.get(part) or () for part in lists] if isinstance(document, dict) else [None]
+    if not all(isinstance(part, list | tuple) and all(isinstance(row, dict) for row in part) for part in rows):
+        raise UsageError("not a kubeconfig", seen=kubeconfig, expected="lists of clusters, contexts and users")
 
 
 def _about(kubeconfig: str, context: str) -> dict[str, str]:

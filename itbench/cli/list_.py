@@ -9,10 +9,11 @@ import argparse
 import sys
 
 from itbench.cli.common import add_json, add_library, dump, library, table
-from itbench.core.documents.base import DocumentError
+from itbench.core.documents.base import DocumentError, nearest
 from itbench.core.documents.scenario import Scenario
+from itbench.core.errors import UsageError
 from itbench.library.store import Library
-from itbench.library.suites import matches
+from itbench.library.suites import DOMAINS, matches
 
 FIELDS = ("id", "domain", "family", "level", "title", "tags")
 
@@ -27,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print id, domain, family, level and title of each scenario."""
+    if arguments.domain and arguments.domain not in DOMAINS:
+        expected = "one of " + ", ".join(DOMAINS)
+        hint = nearest(arguments.domain, list(DOMAINS))
+        raise UsageError("no such domain", seen=arguments.domain, expected=expected, hint=hint)
     where = library(arguments)
     sound, wrong = _sorted_out(where)
     wanted = [s for s in sound if matches(s, arguments.domain, tuple(arguments.tag))]

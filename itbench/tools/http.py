@@ -21,6 +21,8 @@ from itbench.core.documents.task import MAX_SUBMISSION_BYTES, Task
 from itbench.tools import mcp
 from itbench.tools.registry import Toolbox, ToolResult
 
+_ANSWERS = {"schema", "diagnosis", "chain", "verdict", "answer", "notes"}
+"""Keys of a submission, one of which it must have."""
 MAX_BODY = 4 * 1024 * 1024
 _TASK: web.AppKey[Task] = web.AppKey("task", Task)
 _TOOLBOX: web.AppKey[Toolbox] = web.AppKey("toolbox", Toolbox)
@@ -83,6 +85,8 @@ async def _submit(request: web.Request) -> web.Response:
     submission = await _body(request)
     if not isinstance(submission, dict):
         return _json({"error": "submission is not an object"}, 400)
+    if not submission.keys() & _ANSWERS:
+        return _json({"error": f"submission is empty; expected at least one of {', '.join(sorted(_ANSWERS))}"}, 400)
     return _json(result_data(await request.app[_TOOLBOX].call("submit", submission)))
 
 

@@ -95,3 +95,18 @@ def test_a_number_out_of_bounds_is_bad_usage_in_one_line(words, option, capsys):
     assert cli.main(list(words)) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"itbench {words[0]}: {option} is too ") and said.count("\n") == 1
+
+
+def test_a_domain_that_is_none_is_named_with_the_nearest(capsys):
+    assert cli.main(["list", "--domain", "sree"]) == 2
+    expected = "itbench list: no such domain: 'sree'; expected one of sre, ciso, finops; did you mean 'sre'?\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe\x00", b"a: [", b"- 1", b"clusters: 3", b"users: [x]", b"x: &x [*x]"])
+def test_a_file_that_is_no_kubeconfig_is_bad_usage_in_one_line(raw, tmp_path, capsys):
+    file = tmp_path / "config"
+    file.write_bytes(raw)
+    assert cli.main(["audit", "--profile", "cis-k8s", "--kubeconfig", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("itbench audit: not a kubeconfig: ") and said.count("\n") == 1

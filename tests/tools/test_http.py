@@ -110,3 +110,10 @@ async def test_mcp_without_a_handshake(server):
     meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
     assert (await rpc(server, "tools/list", meta))["result"]["resultType"] == "complete"
     assert (await send(server, "POST", "/mcp", json=[{"jsonrpc": "1.0"}]))[1][0]["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"x": 1}', b"[]", b"null"])
+async def test_an_empty_answer_is_refused_and_the_agent_may_go_on(server, body):
+    """Only an object with a key of a submission is an answer."""
+    assert (await send(server, "POST", "/submit", data=body))[0] == 400
+    assert server.toolbox.context.submission is None
