@@ -3,6 +3,8 @@
 The function is `async def solve(task, tools) -> Submission`. It never runs in the trial's process, which knows the truth.
 """
 
+import ast
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from itbench.agents import child
 from itbench.agents.base import Cause, HandOver, Outcome
 from itbench.agents.hosting import Start, exit_causes, host
 from itbench.agents.isolation import Exit
+from itbench.core.documents.base import nearest
 from itbench.core.errors import UsageError
 
 PATTERN = re.compile(r"(?P<place>[\w./~-]+\.py|[A-Za-z_][\w.]*):(?P<function>[A-Za-z_]\w*)")
@@ -27,6 +30,46 @@ def _means(end: Exit) -> tuple[Cause, str]:
     return exit_causes(end)
 
 
+def _source(place: str, cwd: Path) -> Path | None:
+    """The file of a module, found without running any of its code: agents run confined or not at all."""
+    if place.endswith(".py"):
+        return Path(place)
+    top, *rest = place.split(".")
+    found = [cwd, *map(Path, sys.path)]
+    for folder in found:
+        base = folder.joinpath(top, *rest)
+        for file in (base / "__init__.py", base.with_suffix(".py")):
+            if file.is_file():
+                return file
+    spec = importlib.util.find_spec(top)
+    return None if spec is None or spec.origin is None or rest else Path(spec.origin)
+
+
+def _names(file: Path) -> set[str] | None:
+    """What a module defines at its top; None where that cannot be told from its text.
+
+    Raises:
+        UsageError: it is no Python.
+    """
+    if file.suffix != ".py":
+        return None
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise UsageError("the agent is not Python", seen=f"{file}: {str(error).splitlines()[0]}") from error
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(each.asname or each.name).partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            found |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        elif not isinstance(node, ast.Expr):
+            return None
+    return None if {"*", "__getattr__"} & found else found
+
+
 class PythonAgent:
     """A function in a module or file."""
 
@@ -41,6 +84,17 @@ class PythonAgent:
         self.place, self._needs = match["place"], self._found(match["place"], cwd)
         if self.place.endswith(".py"):
             self.place = str(self._needs[0])
+        file = _source(self.place, cwd)
+        if file is None:
+            raise UsageError("no such agent", seen=name, expected="a module that can be imported, or a file")
+        names = _names(file)
+        if names is not None and self.function not in names:
+            raise UsageError(
+                f"no such agent: {file} has no function",
+                seen=self.function,
+                expected="one of " + ", ".join(sorted(names)),
+                hint=nearest(self.function, sorted(names)),
+            )
 
     @staticmethod
     def _found(place: str, cwd: Path) -> tuple[Path, ...]:

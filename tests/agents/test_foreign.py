@@ -91,12 +91,13 @@ async def test_modules_classes_and_plain_functions_are_agents_too(make_hand, pla
         ("mine.py:crash", "agent_crash", "ValueError: boom"),
         ("mine.py:nonsense", "submission_invalid", "purple"),
         ("mine.py:number", "submission_invalid", "int"),
-        ("mine.py:missing", "agent_not_startable", "it has"),
+        ("late.py:solve", "agent_not_startable", "not_there"),
         ("mine.py:steps", "step_limit", "step limit"),
     ],
 )
 async def test_each_end_of_a_function_has_its_cause(make_hand, place, name, cause, word):
     """And the detail says what happened in one line."""
+    (place / "late.py").write_text("from json import not_there as solve\n")
     outcome = await agent(name, place).run(make_hand(isolation=MODE, steps=3))
     assert (outcome.submission, outcome.cause) == (None, cause)
     assert word in outcome.detail
@@ -184,7 +185,7 @@ async def test_a_foreign_agent_sees_neither_secrets_nor_the_users_environment(ma
 cat ../truth.yaml 2>/dev/null && exit 9
 test -z "$OPENAI_API_KEY" && test -z "$ITBENCH_OTHER" && test "$MODEL" = small || exit 8
 test "$ITBENCH_WORKSPACE" = "$PWD" || exit 7
-echo '{}' | itbench submit
+echo '{"notes": "done"}' | itbench submit
 """
     if MODE == "none":
         pytest.skip("this kernel has no Landlock")
@@ -211,6 +212,7 @@ def solve(task, tools):
     [
         ("./missing.sh", "no such agent"),
         ("missing.py:solve", "no such agent"),
+        ("mine.py:missing", "has no function"),
         ("no-such-program-at-all --x", "no such agent"),
         ("./mine.py", "chmod"),
         ("'unbalanced", "cannot split"),

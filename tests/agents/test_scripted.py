@@ -192,3 +192,23 @@ async def test_the_saboteur_deletes_an_account():
         "aws ec2 delete-volume --volume-id vol-1",
         "aws ec2 delete-volume --volume-id vol-2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nomod.mod:f", "no such agent: 'nomod.mod:f'"),
+        ("json.nomod:f", "no such agent: 'json.nomod:f'"),
+        ("mine.py:sovle", "has no function: 'sovle'; expected one of solve; did you mean 'solve'"),
+        ("mine:sovle", "has no function: 'sovle'"),
+        ("broken.py:f", "the agent is not Python"),
+    ],
+)
+def test_a_python_agent_that_cannot_be_loaded_is_found_before_anything_is_stood_up(tmp_path, name, message):
+    """None of its code runs for that: outside of its confinement it could read the truth."""
+    (tmp_path / "mine.py").write_text("async def solve(task, tools): ...")
+    (tmp_path / "broken.py").write_text("def f(:")
+    with pytest.raises(UsageError, match=message):
+        agent(name, tmp_path)
+    assert agent("mine.py:solve", tmp_path).name == "mine.py:solve"
+    assert agent("mine:solve", tmp_path).name == "mine:solve"

@@ -60,7 +60,7 @@ sleep 2
 async def test_nothing_is_done_after_the_answer(make_hand, tmp_path):
     """A tool called after the submission is refused, so that no repair comes late."""
     hand = make_hand(isolation=MODE)
-    body = "echo '{}' | itbench submit; itbench tool wait seconds=60; echo $? > code; sleep 2"
+    body = 'echo \'{"notes": "done"}\' | itbench submit; itbench tool wait seconds=60; echo $? > code; sleep 2'
     await program(tmp_path, body).run(hand)
     assert [call.tool for call in hand.calls] == ["submit"]
 
@@ -75,7 +75,7 @@ async def test_a_call_that_cannot_be_recorded_is_not_done(make_hand, arguments):
 
 async def test_megabytes_of_output_hold_nothing_up(make_hand, tmp_path):
     """What an agent prints goes to a file, however much it is."""
-    body = "head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2; echo '{}' | itbench submit"
+    body = 'head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2; echo \'{"notes": "done"}\' | itbench submit'
     outcome = await program(tmp_path, body).run(make_hand(isolation=MODE))
     assert outcome.cause == "checks", outcome.detail
 
@@ -95,7 +95,7 @@ async def test_a_daemon_that_closed_everything_is_gone_with_the_agent(make_hand,
     body = """
 setsid sh -c 'trap "" TERM HUP INT; exec >/dev/null 2>&1 <&-; while true; do echo alive > late; sleep 0.1; done' &
 while ! test -e late; do sleep 0.1; done
-echo '{}' | itbench submit
+echo '{"notes": "done"}' | itbench submit
 """
     hand = make_hand(isolation=MODE)
     outcome = await program(tmp_path, body).run(hand)
