@@ -22,7 +22,9 @@ def groups(registry: Registry) -> Groups:
 def is_remote(registry: Registry, group: str, version: str) -> bool:
     """Whether another server should answer for a group-version."""
     entry = registry.store.get(SERVICES, "", f"{version}.{group}")
-    return entry is not None and entry.object["spec"].get("service") is not None and not registry.table.of(group, version)
+    return (
+        entry is not None and entry.object["spec"].get("service") is not None and not registry.table.of(group, version)
+    )
 
 
 def unavailable() -> web.Response:
