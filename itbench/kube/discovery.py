@@ -32,7 +32,9 @@ def wanted_version(accept: str) -> str:
 
 
 def _sub_row(resource: Resource, sub: Subresource) -> Obj:
-    own = (resource.group, resource.version) if resource.model is not None and not sub.group else (sub.group, sub.version)
+    own = (
+        (resource.group, resource.version) if resource.model is not None and not sub.group else (sub.group, sub.version)
+    )
     kind = {"group": own[0], "version": own[1], "kind": sub.kind}
     return {"subresource": sub.name, "responseKind": kind, "verbs": list(sub.verbs)}
 

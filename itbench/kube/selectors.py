@@ -100,7 +100,9 @@ class _Parser:
             return Requirement(key, token, self.values())
         if token in ("<", ">"):
             return Requirement(key, "gt" if token == ">" else "lt", (self.value(),))
-        raise bad_request(f"unable to parse requirement: found '{token}', expected: in, notin, =, ==, !=, gt, lt, exists, !")
+        raise bad_request(
+            f"unable to parse requirement: found '{token}', expected: in, notin, =, ==, !=, gt, lt, exists, !"
+        )
 
     @staticmethod
     def key(token: str) -> str:

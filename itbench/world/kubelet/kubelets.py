@@ -135,7 +135,7 @@ class Kubelets:
         """Say that the node does not take the pod, and forget it."""
         self.event(pod, obj, "Warning", *pod.refused, None)
         status = admission.refused_status(obj, *pod.refused, rfc3339(now))
-        self._put_status(pod, obj, status)
+        self._put_status(pod, obj, status, now)
         pod.stage, pod.until = "ended", inf
         self.pods.pop(pod.uid, None)
 
@@ -318,9 +318,9 @@ class Kubelets:
     def _write(self, pod: PodState, obj: Obj, now: float) -> None:
         status = pod_status(pod, obj, self.nodes.address(pod.node), now)
         if status != pod.written:
-            self._put_status(pod, obj, status)
+            self._put_status(pod, obj, status, now)
 
-    def _put_status(self, pod: PodState, obj: Obj, status: Obj) -> None:
+    def _put_status(self, pod: PodState, obj: Obj, status: Obj, now: float) -> None:
         try:
             self.client.update("pods", {**obj, "status": status, "metadata": _unversioned(obj)}, subresource="status")
         except ApiError as error:
