@@ -6,9 +6,10 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from itbench.run.checkpoints import cache_home
 from itbench.run.jobs import Job
@@ -16,6 +17,9 @@ from itbench.run.jobs import Job
 Progress = Callable[[Job, dict[str, Any]], None]
 GRACE_S = 10.0
 """Wall seconds that an interrupted worker gets to clean up."""
+
+TAIL = 1 << 16
+"""Bytes of a worker's standard error that are kept."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +66,27 @@ async def _relay(stream: asyncio.StreamReader, job: Job, progress: Progress) -> 
 
 
 async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Outcome:
-    """Run one job in a process of its own; never raises for what happens inside it."""
+    """Run one job in a process of its own; never raises for what happens inside it.
+
+    Its standard error goes to a file: what a worker leaves running may hold a pipe open for ever.
+    """
+    with tempfile.TemporaryFile() as noise:
+        return await _run_job(job, progress, noise)
+
+
+async def _run_job(job: Job, progress: Progress, noise: IO[bytes]) -> Outcome:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "itbench.run.worker",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=noise,
         start_new_session=True,
         env=worker_environment(),
         limit=2**26,
     )
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-    errors = asyncio.create_task(process.stderr.read())
+    assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(job.model_dump_json().encode() + b"\n")
         process.stdin.close()
@@ -83,19 +94,17 @@ async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Ou
         await process.wait()
     finally:
         await _end(process)
-        noise = await _noise(errors)
     if isinstance(last.get("result"), dict):
         return Outcome(job, last["result"])
-    text = last.get("error") or _ended(process.returncode, noise)
-    return Outcome(job, None, str(text), int(last.get("exit", 3)), last.get("trace", noise))
+    said = _tail(noise)
+    text = last.get("error") or _ended(process.returncode, said)
+    return Outcome(job, None, str(text), int(last.get("exit", 3)), last.get("trace", said))
 
 
-async def _noise(errors: "asyncio.Task[bytes]") -> str:
-    """What the worker wrote to standard error; what still holds the pipe after the worker's end is not waited for."""
-    try:
-        return (await asyncio.wait_for(errors, GRACE_S)).decode(errors="replace")
-    except TimeoutError:
-        return ""
+def _tail(noise: IO[bytes]) -> str:
+    """The end of what a worker wrote to standard error."""
+    noise.seek(max(0, noise.seek(0, os.SEEK_END) - TAIL))
+    return noise.read().decode(errors="replace")
 
 
 def _ended(code: int | None, noise: str) -> str:
