@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from itbench.kube.api.identity import forbidden
 from itbench.kube.api.tokens import PREFIX
-from itbench.kube.rbac import ANONYMOUS, AUTHENTICATED, Access, Authorizer, User
+from itbench.kube.rbac import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Access, Authorizer, User
 
 USER, GROUP, UID, EXTRA = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-"
 _AUTHENTICATION = "authentication.k8s.io"
@@ -82,7 +82,9 @@ def impersonate(user: User, want: Wanted, path: str, authorizer: Authorizer) -> 
     parts = want.user.removeprefix(PREFIX).split(":")
     if want.user.startswith(PREFIX) and len(parts) == 2 and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{parts[0]}")
-    if want.user != ANONYMOUS.name and AUTHENTICATED not in groups:
+    if want.user == ANONYMOUS.name:
+        groups = groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    elif AUTHENTICATED not in groups:
         groups = (*groups, AUTHENTICATED)
     return User(want.user, groups, want.uid, want.extra)
 

@@ -12,6 +12,7 @@ from itbench.kube.api.answers import JSON, wants_pretty
 from itbench.kube.api.door import Call
 from itbench.kube.api.wire import NOSNIFF
 from itbench.kube.resources import server_version
+from itbench.kube.status import Problem, failure
 
 _V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _V2_ANSWER = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -90,6 +91,8 @@ def _resources(call: Call, group: str, version: str) -> web.Response:
     body = discovery.resource_list(call.door.registry.table, group, version)
     if body is None and remotes.is_remote(call.door.registry, group, version):
         return remotes.unavailable()
+    if body is None and group in dict(call.door.registry.table.groups()):
+        raise failure(404, "NotFound", "the server could not find the requested resource", Problem())
     return not_found() if body is None else _json(call, body)
 
 

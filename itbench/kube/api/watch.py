@@ -19,11 +19,18 @@ from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.rest import deprecation
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.resources import Resource
-from itbench.kube.status import bad_request, expired, failure
+from itbench.kube.status import Cause, bad_request, expired, failure, invalid
 from itbench.kube.store import Entry, Expired, Record
 
 DEFAULT_TIMEOUT_S = 3600.0
 BOOKMARK_S = 60.0
+
+
+_UNMATCHED = Cause(
+    "FieldValueForbidden",
+    "resourceVersionMatch",
+    "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ def plan_of(call: Call) -> Plan:
             500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         )
     initial = call.flag("sendInitialEvents")
+    if "sendInitialEvents" in query and query.get("resourceVersionMatch") != "NotOlderThan":
+        raise invalid("ListOptions", "meta.k8s.io", "", [_UNMATCHED])
     since = None if text in ("", "0") or initial else int(text)
     if query.get("sendInitialEvents") == "false" and since is None:
         since = call.door.store.revision

@@ -17,7 +17,7 @@ from itbench.kube.custom import columns as printer
 from itbench.kube.data import read
 from itbench.kube.resources import Resource
 from itbench.kube.store import Entry
-from itbench.kube.tables import certificates, cluster, network, pods, workloads
+from itbench.kube.tables import certificates, cluster, flowcontrol, network, pods, workloads
 from itbench.kube.tables.autoscaler import autoscaler
 from itbench.kube.tables.cells import Age, Cells, age
 
@@ -62,7 +62,12 @@ _PRINTERS: dict[str, Callable[[Obj], Cells]] = {
     "runtimeclasses.node.k8s.io": cluster.runtimeclass,
     "apiservices.apiregistration.k8s.io": cluster.apiservice,
     "horizontalpodautoscalers.autoscaling": autoscaler,
+    "servicecidrs.networking.k8s.io": network.servicecidr,
+    "flowschemas.flowcontrol.apiserver.k8s.io": flowcontrol.schema,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": flowcontrol.level,
 }
+_ORDERS: dict[str, Callable[[Obj], Any]] = {"flowschemas.flowcontrol.apiserver.k8s.io": flowcontrol.precedence}
+"""Resources whose rows come in an order of their own."""
 
 
 def _created(obj: Obj) -> Cells:
@@ -151,6 +156,9 @@ def render(
         version: of meta.k8s.io (`v1` or `v1beta1`).
         metadata: list metadata.
     """
+    order = _ORDERS.get(resource.storage)
+    if order is not None:
+        entries = sorted(entries, key=lambda entry: order(entry.object))
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{version}",

@@ -84,3 +84,8 @@ def ingressclass(obj: Obj) -> Cells:
 def networkpolicy(obj: Obj) -> Cells:
     """Pods it selects."""
     return [obj["metadata"]["name"], format_selector((obj.get("spec") or {}).get("podSelector")), age(obj)]
+
+
+def servicecidr(obj: Obj) -> Cells:
+    """Ranges of addresses."""
+    return [obj["metadata"]["name"], ",".join(obj["spec"].get("cidrs") or ()), age(obj)]
