@@ -88,4 +88,4 @@ def networkpolicy(obj: Obj) -> Cells:
 
 def servicecidr(obj: Obj) -> Cells:
     """Ranges of addresses."""
-    return [obj["metadata"]["name"], ",".join(obj["spec"].get("cidrs") or ()), age(obj)]
+    return [obj["metadata"]["name"], ",".join((obj.get("spec") or {}).get("cidrs") or ()), age(obj)]
