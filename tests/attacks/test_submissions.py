@@ -83,7 +83,7 @@ async def test_megabytes_of_output_hold_nothing_up(make_hand, tmp_path):
 @pytest.mark.skipif(MODE == "none", reason="this kernel has no Landlock")
 async def test_neither_the_parent_nor_the_worker_can_be_ended(make_hand, tmp_path):
     """Signals reach only what the agent started itself."""
-    body = f"kill -9 $PPID; kill -9 {os.getpid()}; kill -9 -1; echo '{{\"notes\": \"done\"}}' | itbench submit"
+    body = f'kill -9 $PPID; kill -9 {os.getpid()}; kill -9 -1; echo \'{{"notes": "done"}}\' | itbench submit'
     if landlock.abi() < 6:
         pytest.skip("this kernel's Landlock does not govern signals")
     outcome = await program(tmp_path, f"({body}) &\nwait\nexit 3").run(make_hand(isolation=MODE))
