@@ -6,9 +6,6 @@ import json
 import os
 import re
 import ssl
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +88,10 @@ CASES: list[tuple[str, str, str, dict[str, str]]] = [
 ]
 
 
-@pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+@pytest.fixture
+def real(bare_plane: Path) -> Path:
     """The kubeconfig of a real API server."""
-    folder = tmp_path_factory.mktemp("real")
-    program = str(Path(os.environ["ITBENCH_REAL"]) / "cluster.py")
-    subprocess.run([sys.executable, program, "up", str(folder), "--bare"], check=True, capture_output=True, timeout=60)
-    yield folder / "kubeconfig"
-    subprocess.run([sys.executable, program, "down", str(folder)], check=True, capture_output=True, timeout=60)
+    return bare_plane / "kubeconfig"
 
 
 def _session(path: Path, folder: Path) -> tuple[aiohttp.ClientSession, str]:

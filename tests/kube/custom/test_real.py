@@ -1,14 +1,10 @@
 """The records of this folder against a real API server: it still answers so (skipped where ITBENCH_REAL is unset)."""
 
 import json
-import os
 import ssl
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +51,9 @@ class Real:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    """A bare API server, up for this module."""
-    programs = os.environ.get("ITBENCH_REAL")
-    if not programs:
-        pytest.skip("ITBENCH_REAL does not name the folder with the real programs")
-    folder = tmp_path_factory.mktemp("real") / "plane"
-    script = [sys.executable, f"{programs}/cluster.py"]
-    subprocess.run([*script, "up", str(folder), "--bare"], check=True, capture_output=True)
-    try:
-        yield Real(folder)
-    finally:
-        subprocess.run([*script, "down", str(folder)], check=True, capture_output=True)
+def real(bare_plane: Path) -> Real:
+    """Requests to a server of this module's own."""
+    return Real(bare_plane)
 
 
 def _parts(message: str) -> list[str]:
