@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import struct
 import zlib
@@ -86,6 +87,7 @@ class _Noted(logging.Handler):
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
     """One server for all examples of this module."""
+    gc.collect()  # what earlier tests of this process left unclosed is told to the same loggers when it is collected
     with asyncio.Runner() as runner:
         target = Target(runner.run)
         noted = _Noted(target)
