@@ -52,7 +52,6 @@ def too_long(limit: int) -> str:
 
 def subdomain_errors(text: str) -> list[str]:
     """RFC 1123 subdomain: most object names."""
-    text = str(text)
     errors = [too_long(253)] if len(text) > 253 else []
     return errors if _SUBDOMAIN.fullmatch(text) else [*errors, _SUBDOMAIN_TEXT]
 
@@ -138,7 +137,6 @@ def env_name_errors(text: str) -> list[str]:
 
 def config_key_errors(text: str) -> list[str]:
     """Keys of ConfigMaps and Secrets."""
-    text = str(text)
     errors = [too_long(253)] if len(text) > 253 else []
     if not re.fullmatch(r"[-._a-zA-Z0-9]+", text):
         errors.append(
