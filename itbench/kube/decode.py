@@ -11,7 +11,7 @@ from typing import Any
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.gotime import fault
 from itbench.kube.quantity import QUANTITY_ERROR, canonical, is_quantity
-from itbench.kube.schema import Node
+from itbench.kube.schema import OBJECT_META, Node, definition
 from itbench.kube.status import bad_request
 
 MAX_DEPTH = 200
@@ -391,14 +391,14 @@ def decode(body: Obj, node: Node | None, *, raw: bool = False) -> Decoded:
 
     Args:
         body: the object as it came.
-        node: its schema; None keeps everything (custom kinds).
+        node: its schema; None knows the metadata alone and keeps everything else (built-in kinds without a published schema).
         raw: keep values as they were sent: nothing filled in, dropped as zero or normalised (for apply configurations).
 
     Raises:
         ApiError: 400, a value has the wrong type.
     """
     if node is None:
-        return Decoded(clone(body))
+        return _decode_untyped(body, raw)
     if not raw:
         try:
             return Decoded(_quick_struct(body, node))
@@ -412,8 +412,30 @@ def decode(body: Obj, node: Node | None, *, raw: bool = False) -> Decoded:
     return Decoded(decoded, decoder.unknown)
 
 
+def _decode_untyped(body: Obj, raw: bool) -> Decoded:
+    """A copy of an object of which only the metadata has a schema."""
+    if body.get("metadata") is None:
+        return Decoded(clone(body))
+    try:
+        found, unknown = decode_metadata(body["metadata"], raw=raw)
+    except WrongType as error:
+        raise handled_as(body, str(error)) from None
+    return Decoded({**clone(body), "metadata": found}, [f"metadata.{name}" for name in unknown])
+
+
+def decode_metadata(value: Any, *, raw: bool = False) -> tuple[Obj, list[str]]:
+    """A copy of the metadata of an object without a typed schema, and the paths in it that ObjectMeta does not know.
+
+    Raises:
+        WrongType: it is no object, or a value in it has the wrong type.
+    """
+    if not isinstance(value, dict):
+        raise WrongType(f"json: cannot unmarshal {json_name(value)} into Go value of type v1.ObjectMeta")
+    return decode_part(value, definition(OBJECT_META), raw=raw)
+
+
 def decode_part(value: Obj, node: Node, *, raw: bool = False) -> tuple[Obj, list[str]]:
-    """A copy of a part of an object (such as the metadata of a custom one), and the paths that its schema does not know.
+    """A copy of a part of an object or of options, and the paths that its schema does not know.
 
     Raises:
         WrongType: a value has the wrong type.

@@ -174,6 +174,9 @@ def _node(raw: dict[str, Any]) -> Node:
     return node
 
 
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
 @lru_cache(2048)
 def definition(name: str) -> Node:
     """The node of a named definition; raises KeyError."""

@@ -3,8 +3,8 @@
 from typing import Any
 
 from itbench.kube.client import Obj
-from itbench.kube.custom.schemas import ROOT, Schema, child_of, is_embedded, keeps_unknown, metadata_node
-from itbench.kube.decode import WrongType, clone, decode_part
+from itbench.kube.custom.schemas import ROOT, Schema, child_of, is_embedded, keeps_unknown
+from itbench.kube.decode import WrongType, clone, decode_metadata
 from itbench.kube.kinds.check import printed
 
 _WHOLE = 1e21
@@ -41,10 +41,7 @@ class Pruner:
             if path and not isinstance(value, str):
                 raise WrongType(f"{where}: Invalid value: {printed(value)}: must be a string")
             return value
-        if not isinstance(value, dict):
-            text = f"json: cannot unmarshal {_json_name(value)} into Go value of type v1.ObjectMeta"
-            raise WrongType(text)
-        found, unknown = decode_part(value, metadata_node(), raw=self.raw)
+        found, unknown = decode_metadata(value, raw=self.raw)
         self.unknown += [f"{where}.{name}" for name in unknown]
         return found
 
@@ -78,10 +75,6 @@ class Pruner:
         if type(value) is float and value.is_integer() and abs(value) < _WHOLE:
             return int(value)
         return value
-
-
-def _json_name(value: Any) -> str:
-    return {bool: "bool", str: "string", int: "number", float: "number", list: "array"}.get(type(value), "object")
 
 
 def prune(obj: Obj, part: Schema) -> Obj:

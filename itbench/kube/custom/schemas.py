@@ -6,21 +6,14 @@ A schema is the `openAPIV3Schema` of a version. `rooted` puts in `apiVersion`, `
 from collections.abc import Iterator
 from typing import Any
 
-from itbench.kube import schema
-from itbench.kube.schema import Node
+from itbench.kube.schema import OBJECT_META, Node
 
 Schema = dict[str, Any]
-META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-_REF = {"allOf": [{"$ref": f"#/components/schemas/{META}"}]}
+_REF = {"allOf": [{"$ref": f"#/components/schemas/{OBJECT_META}"}]}
 _STRING = {"type": "string"}
 _NODE_KEYS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "default", "format")
 TYPE_META = ("apiVersion", "kind")
 ROOT = (*TYPE_META, "metadata")
-
-
-def metadata_node() -> Node:
-    """The schema of ObjectMeta."""
-    return schema.definition(META)
 
 
 def is_int_or_string(part: Schema) -> bool:
