@@ -2,7 +2,7 @@
 
 from itbench.kube import schema, status
 from itbench.kube.client import Obj
-from itbench.kube.custom import definition, serving
+from itbench.kube.custom import definition, schemas, serving
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.metadata import finalizer_warnings
@@ -23,9 +23,15 @@ def advice(resource: Resource, obj: Obj, before: Obj) -> list[str]:
     return finalizer_warnings(obj, before) if resource.model is not None else []
 
 
-def node_of(resource: Resource) -> schema.Node | None:
+_UNTYPED = schemas.node_of(None)
+"""Metadata at the root, anything below: kinds that are built in and have no published schema."""
+
+
+def node_of(resource: Resource) -> schema.Node:
     """The structure of its objects, as patches and server-side apply walk it."""
-    return resource.model.node if resource.model is not None else schema.of(resource.api_version, resource.kind)
+    if resource.model is not None:
+        return resource.model.node
+    return schema.of(resource.api_version, resource.kind) or _UNTYPED
 
 
 def revision_of(obj: Obj) -> str:

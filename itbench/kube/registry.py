@@ -396,12 +396,13 @@ class Registry:
                 raise status.not_found(resource, name)
             obj = self._decode(resource, config, options, [])
             self._place(resource, obj, namespace)
-            obj["metadata"]["name"] = name
+            aspects.check_name(obj, name)
             entries = managed.apply({}, sent, node, writer, force=True).entries
             return self._create(resource, obj, options, warnings, entries)
         live = versions.to_served(old.copy(), resource)
         outcome = managed.apply(live, sent, node, writer, force=options.force)
         obj = self._decode(resource, outcome.object, options, [])
+        aspects.check_name(obj, name)
         obj["metadata"]["managedFields"] = outcome.entries
         lastapplied.follow(obj, config, options.manager)
         if "resourceVersion" not in (config.get("metadata") or {}):

@@ -11,6 +11,7 @@ from itbench.core.clock import rfc3339
 from itbench.core.ids import Ids
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.patch.fields import difference, intersection, union, with_parents
+from itbench.kube.plane import ControlPlane
 from itbench.kube.registry import Registry
 from itbench.kube.requests import Options, PatchBody
 from itbench.kube.store import Store
@@ -247,3 +248,35 @@ def test_an_apply_body_may_not_carry_managed_fields_or_unknown_fields() -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "dato": {}}
     with pytest.raises(ApiError, match=r"failed to create typed patch object .*: \.dato: field not declared in schema"):
         cluster.registry.patch(cluster.maps, "c", "t", PatchBody("apply", body), Options("m"))
+
+
+KINDS = {"a published schema": ("configmaps", "data"), "metadata alone known": ("stresschaos.chaos-mesh.org", "spec")}
+
+
+@pytest.mark.parametrize(("named", "part"), KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("metadata", [{"name": "x"}, {}, None])
+def test_dropping_all_that_a_manager_owned_of_the_metadata_keeps_the_rest_of_it(
+    named: str, part: str, metadata: Any
+) -> None:
+    """The labels go, the object keeps its name, whatever the configuration says of its metadata."""
+    registry = ControlPlane(ids=Ids(1)).registry
+    resource = registry.table.named(named)
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, part: {"mode": "one"}}
+    for sent in ({"name": "x", "labels": {"a": "b"}}, metadata):
+        config = PatchBody("apply", {**body, "metadata": sent})
+        out = registry.patch(resource, "x", "default", config, Options("m")).object
+    assert out["metadata"]["name"] == "x"
+    assert "labels" not in out["metadata"]
+
+
+@pytest.mark.parametrize(("name", "why"), [("", "undeterminable"), ("y", "does not match the name on the URL")])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_configuration_of_another_name_is_refused(name: str, why: str, exists: bool) -> None:
+    """400, whether the object is there or not."""
+    cluster = Cluster()
+    if exists:
+        cluster.apply("m", {"a": "1"})
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    with pytest.raises(ApiError, match=why) as caught:
+        cluster.registry.patch(cluster.maps, "c", "t", PatchBody("apply", body), Options("m"))
+    assert caught.value.code == 400

@@ -138,7 +138,7 @@ class Router:
 
     async def _dispatch(self, call: Call) -> Answer:
         handler = self._handler(call)
-        if call.target.subresource in CONNECT and handler is not _refuse:
+        if call.target.subresource in CONNECT and handler not in _REFUSALS:
             await connections.admit(call)
         if call.verb in _LONG or call.target.subresource in CONNECT or call.flag("follow"):
             self._audit(call, 200)
@@ -231,6 +231,9 @@ def _no_such_resource(_call: Call) -> Answer:
 
 def _refuse(_call: Call) -> Answer:
     raise rest.refuse_method()
+
+
+_REFUSALS = (_no_such_path, _no_such_resource, _refuse)
 
 
 async def _evict(call: Call) -> Answer:

@@ -156,7 +156,7 @@ def apply(live: Obj, config: Obj, node: Node | None, writer: Writer, *, force: b
     # Who applies what is there already is not dated: the entry keeps its time, or has none.
     idle = bool(live) and not changed and not removed
     if prior is not None:
-        keep = sent
+        keep = union(sent, {"f:metadata": {".": {}}})  # whatever it owned in there, the metadata itself stays
         for entry in others:
             keep = union(keep, entry.get("fieldsV1", {}))
         gone = difference(with_parents(prior.get("fieldsV1", {})), with_parents(keep))

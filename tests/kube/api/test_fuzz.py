@@ -60,6 +60,7 @@ class Target:
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
         """One request: (code, beginning of the answer); fails on an answer for our own mistakes."""
         names = {key.replace("_", "-"): value for key, value in headers.items()}
+        self.errors.clear()
         code, text = self.run(self._ask(method, path, body, names))
         assert OURS not in text and b"Traceback" not in text and self.errors == [], (method, path, body, self.errors)
         assert code != 500 or b'"Status"' in text, (method, path, body)
