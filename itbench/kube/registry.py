@@ -28,7 +28,7 @@ from itbench.core.ids import Ids
 from itbench.kube import admission, aspects, deletion, pages, schema, status, subresources, versions
 from itbench.kube.admission import Operation, Plugin, Services, Write
 from itbench.kube.client import ApiError, Obj
-from itbench.kube.custom import serving, typed
+from itbench.kube.custom import hook, serving, typed
 from itbench.kube.decode import check_depth, converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.headings import check_type_meta, configuration
@@ -72,10 +72,10 @@ class Registry:
         self._stamped: tuple[float, str] = (float("nan"), "")
         self._table = table or builtin_table()
         self._definitions: list[Entry] = []
-        self._served = serving.Served()
+        self.services = Services()
+        self._served = serving.Served(hook.converter(store, self.services))
         self.mutating = list(admission.MUTATING if mutating is None else mutating)
         self.validating = list(admission.VALIDATING if validating is None else validating)
-        self.services = Services()
 
     @property
     def table(self) -> ResourceTable:
@@ -111,8 +111,11 @@ class Registry:
 
     def matcher(self, resource: Resource, labels: str = "", fields: str = "") -> Callable[[Obj], bool] | None:
         """One test for both selectors on stored objects, None when there is nothing to test; raises 400."""
-        allowed = resource.model.selectable if resource.model is not None else None
-        return predicate(resource.storage, labels, fields, allowed)
+        model = resource.model
+        test = predicate(resource.storage, labels, fields, model.selectable if model is not None else None)
+        if test is None or not fields or model is None or model.stored_version == resource.version:
+            return test
+        return lambda obj: test(model.read(obj))
 
     def view(self, resource: Resource, entry: Entry) -> Obj:
         """The entry's object in the version of `resource` (the shared object itself where that is the stored one)."""

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from itbench.core.clock import rfc3339
 from itbench.core.ids import digest
 from itbench.kube.door import Request, Response
-from itbench.world import agnhost_webhook
+from itbench.world import agnhost_conversion, agnhost_webhook
 from itbench.world.shell.interpreter import Command, Steps
 from itbench.world.shell.machine import Machine
 
@@ -139,11 +139,18 @@ def webhook(visit: Visit) -> Response:
     return agnhost_webhook.answer(visit.path, visit.request.body, certificate)
 
 
+def conversion(visit: Visit) -> Response:
+    """Converts objects of the test suite's definition between its versions."""
+    certificate = (visit.machine.read(visit.option("tls-cert-file")) or "").encode()
+    return agnhost_conversion.answer(visit.path, visit.request.body, certificate)
+
+
 SERVERS: dict[str, Server] = {
     "netexec": netexec,
     "guestbook": guestbook,
     "liveness": liveness,
     "webhook": webhook,
+    "conversion": conversion,
 }
 """By `Listen.serves`."""
 

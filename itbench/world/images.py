@@ -93,6 +93,7 @@ _AGNHOST: dict[str, list[Listen]] = {
     "liveness": [Listen(port=8080, serves="liveness")],
     "test-webserver": [Listen(port=80, flag="--port", root="/")],
     "webhook": [Listen(port=443, flag="--port", serves="webhook")],
+    "crd-conversion-webhook": [Listen(port=443, flag="--port", serves="conversion")],
 }
 """What the commands of the official test image open."""
 

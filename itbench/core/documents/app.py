@@ -282,7 +282,7 @@ class Listen(Document):
     """Option on the command line that gives the port (`--http-port`)."""
     root: str = ""
     """Folder whose files are served under `/` (`index.html` for folders)."""
-    serves: Literal["", "netexec", "guestbook", "liveness", "webhook"] = ""
+    serves: Literal["", "netexec", "guestbook", "liveness", "webhook", "conversion"] = ""
     """A server that the world has as a program of its own (`itbench.world.agnhost`)."""
 
 

@@ -72,19 +72,24 @@ def call(place: Place, body: bytes, timeout_s: int, store: Store, services: Serv
     Raises:
         CallFailed: with the words of the real client.
     """
-    request = Request("POST", place.path, _HEADERS, body)
     try:
-        if place.service:
-            response = _call_service(place, request, store, services)
-            if response.delay_s > timeout_s:
-                raise Unreached("context deadline exceeded")
-            return response
-        outside = services.outside
-        if outside is None or not outside.allows(place.url):
-            raise Unreached("context deadline exceeded")
-        return outside.send(place.url, request, place.authority, float(timeout_s))
+        return reach(place, body, timeout_s, store, services)
     except Unreached as error:
         raise CallFailed(f'failed to call webhook: Post "{place.url}": {error}') from None
+
+
+def reach(place: Place, body: bytes, timeout_s: int, store: Store, services: Services) -> Response:
+    """Post a body; raises Unreached with what comes after the URL in the words of the real client."""
+    request = Request("POST", place.path, _HEADERS, body)
+    if place.service:
+        response = _call_service(place, request, store, services)
+        if response.delay_s > timeout_s:
+            raise Unreached("context deadline exceeded")
+        return response
+    outside = services.outside
+    if outside is None or not outside.allows(place.url):
+        raise Unreached("context deadline exceeded")
+    return outside.send(place.url, request, place.authority, float(timeout_s))
 
 
 def _call_service(place: Place, request: Request, store: Store, services: Services) -> Response:

@@ -98,7 +98,7 @@ def answer(response: Response, uid: str, *, mutating: bool) -> Answer:
 def _object(response: Response) -> Obj:
     """The AdmissionReview in a response."""
     if not 200 <= response.status < 300:
-        raise CallFailed(f"failed to call webhook: {_disturbance(response)}")
+        raise CallFailed(f"failed to call webhook: {disturbance(response)}")
     if not response.body:
         kind = next((value for key, value in response.headers.items() if key.lower() == "content-type"), "")
         said = f"0-length response with status code: {response.status} and content type: {kind}"
@@ -125,7 +125,7 @@ def _object(response: Response) -> Obj:
     raise CallFailed(f"received invalid webhook response: {said}")
 
 
-def _disturbance(response: Response) -> str:
+def disturbance(response: Response) -> str:
     """How a client words an answer that is an error."""
     try:
         body = orjson.loads(response.body)

@@ -1,11 +1,13 @@
 """Versions of one definition: their order, which is stored, and conversion between them; called by `model` and `serving`."""
 
 import re
+from collections.abc import Callable
 
-from itbench.kube.client import ApiError, Obj
-from itbench.kube.status import failure
+from itbench.kube.client import Obj
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+Ask = Callable[[Obj, Obj, str], Obj]
+"""(definition, object, version) -> the object in that version, by the webhook that converts."""
 _STAGE = {"": 3, "beta": 2, "alpha": 1}
 
 
@@ -40,40 +42,18 @@ def deprecation(definition: Obj, version: Obj) -> str:
     return f"{text}; use {group}/{min(better, key=version_key)} {kind}" if better else text
 
 
-def _address(client: Obj) -> str:
-    service = client.get("service")
-    if service is None:
-        return str(client.get("url", ""))
-    path = "/" + str(service.get("path", "")).lstrip("/")
-    return f"https://{service['name']}.{service['namespace']}.svc:{service.get('port', 443)}{path}?timeout=30s"
-
-
-def _refused(definition: Obj, obj: Obj, version: str) -> ApiError:
-    """No program answers webhooks here: what the real server says when nobody can be reached."""
-    spec = definition["spec"]
-    client = spec["conversion"].get("webhook", {}).get("clientConfig", {})
-    target, url = f"{obj['apiVersion']}, Kind={obj['kind']}", _address(client)
-    service = client.get("service")
-    if service is not None:
-        why = f'service "{service["name"]}" not found'
-        text = f'conversion webhook for {target} failed: Post "{url}": {why}'
-    else:
-        host = re.sub(r"^https://([^/:]+).*", r"\1", url)
-        text = (
-            f'conversion webhook for {target} failed: Post "{url}?timeout=30s": dial tcp: lookup {host}: no such host'
-        )
-    return failure(500, "", text)
-
-
-def convert(definition: Obj, obj: Obj, version: str) -> Obj:
+def convert(definition: Obj, obj: Obj, version: str, ask: Ask | None = None) -> Obj:
     """An object of a definition in another of its versions.
 
+    Args:
+        ask: asks a conversion webhook (`hook.converter`); None where there is no registry.
+
     Raises:
-        ApiError: 500, versions are converted by a webhook.
+        ApiError: 500, the webhook that converts versions cannot be asked or answers nonsense.
     """
     api_version = f"{definition['spec']['group']}/{version}"
     if obj["apiVersion"] == api_version:
         return obj
-    if definition["spec"].get("conversion", {}).get("strategy", "None") == "Webhook":
-        raise _refused(definition, obj, version)
+    if ask is not None and definition["spec"].get("conversion", {}).get("strategy", "None") == "Webhook":
+        return ask(definition, obj, version)
     return {**obj, "apiVersion": api_version}

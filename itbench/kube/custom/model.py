@@ -31,11 +31,13 @@ class Model:
         definition: the whole CustomResourceDefinition.
         version: its row in `spec.versions`.
         schemas: structural schemas of all versions by name (for conversion).
+        ask: asks conversion webhooks.
     """
 
     definition: Obj
     version: Obj
     schemas: Mapping[str, Schema] = field(repr=False)
+    ask: conversion.Ask | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -113,14 +115,14 @@ class Model:
         out = defaulting.fill(obj, known) if known is not None else obj
         if stored == self.version["name"]:
             return out
-        return prune(conversion.convert(self.definition, out, self.version["name"]), self.schema)
+        return prune(conversion.convert(self.definition, out, self.version["name"], self.ask), self.schema)
 
     def write(self, obj: Obj) -> Obj:
         """An object of this version in the one that is stored."""
         stored = self.stored_version
         if stored == self.version["name"]:
             return obj
-        return prune(conversion.convert(self.definition, obj, stored), self.schemas[stored])
+        return prune(conversion.convert(self.definition, obj, stored, self.ask), self.schemas[stored])
 
     def check(self, obj: Obj, old: Obj | None, check: Check, *, status: bool = False) -> None:
         """Schema, list keys and rules.

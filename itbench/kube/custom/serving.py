@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import orjson
 
 from itbench.kube.client import Obj
-from itbench.kube.custom.conversion import version_key
+from itbench.kube.custom.conversion import Ask, version_key
 from itbench.kube.custom.model import Model, schema_of
 from itbench.kube.resources import Resource, Subresource
 from itbench.kube.store import Entry
@@ -32,7 +32,7 @@ def _subresources(group: str, version: Obj, kind: str) -> tuple[Subresource, ...
     return tuple(found)
 
 
-def _resources(definition: Obj) -> Iterable[Resource]:
+def _resources(definition: Obj, ask: Ask | None) -> Iterable[Resource]:
     spec, names = definition["spec"], definition["status"]["acceptedNames"]
     schemas = {row["name"]: schema_of(definition, row) for row in spec["versions"]}
     digest = hashlib.sha256(orjson.dumps([spec, definition["metadata"].get("deletionTimestamp")])).hexdigest()[:16]
@@ -51,7 +51,7 @@ def _resources(definition: Obj) -> Iterable[Resource]:
                 subresources=_subresources(spec["group"], version, names["kind"]),
                 custom=True,
                 list_kind=names.get("listKind", ""),
-                model=Model(definition, version, schemas),
+                model=Model(definition, version, schemas, ask),
                 digest=digest,
             )
 
@@ -61,9 +61,14 @@ def _order(resource: Resource) -> tuple[str, tuple[int, int, int, str], str]:
 
 
 class Served:
-    """Rows of established definitions. Those of definitions that did not change stay the same, with what they computed."""
+    """Rows of established definitions. Those of definitions that did not change stay the same, with what they computed.
 
-    def __init__(self) -> None:
+    Args:
+        ask: asks conversion webhooks.
+    """
+
+    def __init__(self, ask: Ask | None = None) -> None:
+        self._ask = ask
         self._known: dict[str, tuple[Entry, tuple[Resource, ...]]] = {}
 
     def rows(self, definitions: Iterable[Entry]) -> list[Resource]:
@@ -73,7 +78,7 @@ class Served:
             known = self._known.get(entry.name)
             if known is None or known[0] is not entry:
                 established = is_true(entry.object, "Established")
-                known = (entry, tuple(_resources(entry.object)) if established else ())
+                known = (entry, tuple(_resources(entry.object, self._ask)) if established else ())
             now[entry.name] = known
         self._known = now
         return sorted((row for _, rows in now.values() for row in rows), key=_order)
