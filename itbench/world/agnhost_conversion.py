@@ -1,6 +1,6 @@
-"""The conversion webhook of Kubernetes' test image (`agnhost crd-conversion-webhook`): `hostPort` of v1 is `host` and `port` of v2.
+"""The conversion webhook of Kubernetes' test image (`agnhost crd-conversion-webhook`); asked by `agnhost`.
 
-Asked by `agnhost`.
+What `hostPort` is in v1, `host` and `port` are in v2.
 """
 
 import json

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from itbench.world import agnhost_conversion
 from itbench.world.agnhost_webhook import answer
 
 
@@ -80,3 +81,38 @@ def test_slow_paths_say_how_long_they_take() -> None:
     assert answer("/always-allow-delay-5s", body, b"").delay_s == 5.0
     assert answer("/readyz", b"", b"").status == 200
     assert answer("/nowhere", body, b"").status == 404
+
+
+def _convert(wanted: str, *objects: dict[str, Any]) -> dict[str, Any]:
+    request = {"uid": "u", "desiredAPIVersion": wanted, "objects": list(objects)}
+    review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+    shown = agnhost_conversion.answer("/crdconvert", json.dumps(review).encode(), b"")
+    found: dict[str, Any] = json.loads(shown.body)["response"]
+    return found
+
+
+def test_the_converter_goes_both_ways() -> None:
+    """`hostPort` becomes host and port, and is put together again."""
+    first = {"apiVersion": "stable.example.com/v1", "kind": "X", "metadata": {"name": "a"}, "hostPort": "h:80"}
+    second = _convert("stable.example.com/v2", first)
+    (there,) = second["convertedObjects"]
+    assert (second["result"], there["host"], there["port"]) == ({"status": "Success"}, "h", "80")
+    assert _convert("stable.example.com/v1", there)["convertedObjects"] == [first]
+
+
+@pytest.mark.parametrize(
+    ("have", "wanted", "message"),
+    [
+        (
+            "stable.example.com/v1",
+            "stable.example.com/v1",
+            "conversion from a version to itself should not call the webhook: stable.example.com/v1",
+        ),
+        ("stable.example.com/v1", "stable.example.com/v3", 'unexpected conversion version "stable.example.com/v3"'),
+        ("ex.io/v1", "stable.example.com/v2", 'unexpected conversion version "ex.io/v1"'),
+    ],
+)
+def test_the_converter_refuses_what_it_does_not_know(have: str, wanted: str, message: str) -> None:
+    """The result says why, and there are no objects."""
+    found = _convert(wanted, {"apiVersion": have, "kind": "X", "metadata": {}})
+    assert (found["result"], found["convertedObjects"]) == ({"status": "Failed", "message": message}, [])

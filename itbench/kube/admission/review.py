@@ -97,35 +97,53 @@ def answer(response: Response, uid: str, *, mutating: bool) -> Answer:
 
 def _object(response: Response) -> Obj:
     """The AdmissionReview in a response."""
+    return envelope(
+        response, VERSION, "AdmissionReview", "failed to call webhook: ", "received invalid webhook response: "
+    )
+
+
+def envelope(response: Response, wanted: str, kind: str, failed: str = "", invalid: str = "") -> Obj:
+    """The object in a webhook's response.
+
+    Args:
+        wanted: its apiVersion; `kind`: its kind.
+        failed: what is said before the text when the call came to nothing.
+        invalid: what is said before it when another object came.
+
+    Raises:
+        CallFailed: there is none.
+    """
     if not 200 <= response.status < 300:
-        raise CallFailed(f"failed to call webhook: {disturbance(response)}")
+        raise CallFailed(f"{failed}{_disturbance(response)}")
     if not response.body:
-        kind = next((value for key, value in response.headers.items() if key.lower() == "content-type"), "")
-        said = f"0-length response with status code: {response.status} and content type: {kind}"
-        raise CallFailed(f"failed to call webhook: {said}")
+        form = next((value for key, value in response.headers.items() if key.lower() == "content-type"), "")
+        said = f"0-length response with status code: {response.status} and content type: {form}"
+        raise CallFailed(f"{failed}{said}")
     try:
         body = orjson.loads(response.body)
     except orjson.JSONDecodeError:
         body = ""
     if not isinstance(body, dict):
-        kind = {list: "array", str: "string", bool: "bool"}.get(type(body), "number")
-        said = f"json: cannot unmarshal {kind} into Go value of type {_HEAD}"
-        raise CallFailed(f"failed to call webhook: couldn't get version/kind; json parse error: {said}")
+        form = {list: "array", str: "string", bool: "bool"}.get(type(body), "number")
+        said = f"json: cannot unmarshal {form} into Go value of type {_HEAD}"
+        raise CallFailed(f"{failed}couldn't get version/kind; json parse error: {said}")
     version, name = body.get("apiVersion", ""), body.get("kind", "")
-    if (version, name) == (VERSION, "AdmissionReview"):
+    if (version, name) == (wanted, kind):
         return body
-    if version == "admission.k8s.io/v1beta1" and name == "AdmissionReview":
-        said = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
-        raise CallFailed(f"failed to call webhook: {said}")
+    raise CallFailed(_other(version, name, wanted, kind, failed, invalid))
+
+
+def _other(version: str, name: str, wanted: str, kind: str, failed: str, invalid: str) -> str:
+    """What is said of an object of another kind."""
+    if name == kind and version == wanted.replace("/v1", "/v1beta1"):
+        return f"{failed}converting (v1beta1.{kind}) to (v1.{kind}): unknown conversion"
     if version and name:
-        said = f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
-        raise CallFailed(f"failed to call webhook: {said}")
+        return f'{failed}no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
     group = version if "/" in version else f"/{version}"
-    said = f"expected webhook response of {VERSION}, Kind=AdmissionReview, got {group}, Kind={name}"
-    raise CallFailed(f"received invalid webhook response: {said}")
+    return f"{invalid}expected webhook response of {wanted}, Kind={kind}, got {group}, Kind={name}"
 
 
-def disturbance(response: Response) -> str:
+def _disturbance(response: Response) -> str:
     """How a client words an answer that is an error."""
     try:
         body = orjson.loads(response.body)

@@ -11,10 +11,12 @@ import orjson
 
 from itbench.core.ids import digest
 from itbench.kube.admission.reach import Place, place_of, reach
-from itbench.kube.admission.review import CallFailed, disturbance
+from itbench.kube.admission.review import CallFailed, envelope
 from itbench.kube.admission.services import Services, Unreached
 from itbench.kube.client import ApiError, Obj
 from itbench.kube.custom.conversion import Ask
+from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.metadata import check_labels
 from itbench.kube.status import failure
 from itbench.kube.store import Store
 
@@ -63,16 +65,7 @@ def _ask(place: Place, body: bytes, store: Store, services: Services) -> Obj:
         response = reach(place, body, TIMEOUT_S, store, services)
     except Unreached as error:
         raise CallFailed(f'Post "{place.url}": {_reason(place, error, services)}') from None
-    if not 200 <= response.status < 300:
-        raise CallFailed(disturbance(response))
-    try:
-        review = orjson.loads(response.body)
-    except orjson.JSONDecodeError:
-        raise CallFailed("couldn't get version/kind; json parse error: invalid character") from None
-    version, kind = (review.get("apiVersion", ""), review.get("kind", "")) if isinstance(review, dict) else ("", "")
-    if (version, kind) != (VERSION, "ConversionReview"):
-        shown = version if "/" in version else f"/{version}"
-        raise CallFailed(f"expected webhook response of {VERSION}, Kind=ConversionReview, got {shown}, Kind={kind}")
+    review = envelope(response, VERSION, "ConversionReview")
     if not review.get("response"):
         raise CallFailed("no response provided")
     found: Obj = review["response"]
@@ -99,27 +92,26 @@ def _checked(found: Obj, uid: str, obj: Obj, wanted: str, named: str) -> Obj:
     if len(rows) != 1:
         raise _failed(f"{named} returned {len(rows)} objects, expected 1")
     row = rows[0]
-    if row.get("apiVersion", "") != wanted:
-        text = f"invalid groupVersion (expected {wanted}, received {row.get('apiVersion', '')})"
-        raise _failed(f"{named} returned invalid converted object at index 0: {text}")
-    _check_same(row, obj, named)
-    meta = {**obj["metadata"]}
-    for key in ("labels", "annotations"):
-        meta.pop(key, None)
-        if row["metadata"].get(key) is not None:
-            meta[key] = row["metadata"][key]
-    return {**row, "metadata": meta}
+    for what, have, want in (
+        ("groupVersion", row.get("apiVersion", ""), wanted),
+        ("kind", row.get("kind"), obj["kind"]),
+    ):
+        if have != want:
+            text = f"invalid {what} (expected {want}, received {have})"
+            raise _failed(f"{named} returned invalid object at index 0: {text}")
+    return {**row, "metadata": _metadata(row.get("metadata"), obj["metadata"], named)}
 
 
-def _check_same(row: Obj, obj: Obj, named: str) -> None:
-    """Raises ApiError 500 when the converted object is another one."""
-    meta, before = row.get("metadata"), obj["metadata"]
-    where = f"{named} returned invalid converted object at index 0: "
-    if row.get("kind") != obj["kind"]:
-        raise _failed(f"{where}must have the same kind: {row.get('kind', '')} != {obj['kind']}")
-    if not isinstance(meta, dict):
-        raise _failed(f"{named} returned invalid metadata at index 0: invalid metadata of type {type(meta).__name__}")
-    for key in ("name", "namespace", "uid"):
+def _metadata(meta: Any, before: Obj, named: str) -> Obj:
+    """That of the object, with the labels and annotations of the answer; raises ApiError 500 when it is another object's."""
+    meta = meta if isinstance(meta, dict) else {}
+    for key, words in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         if meta.get(key, "") != before.get(key, ""):
-            words = "UID" if key == "uid" else key
-            raise _failed(f"{where}must have the same {words}: {meta.get(key, '')} != {before.get(key, '')}")
+            text = f"must have the same {words}: {before.get(key, '')} != {meta.get(key, '')}"
+            raise _failed(f"{named} returned invalid object: {text}")
+    check = Check()
+    check_labels(meta.get("labels") or {}, "metadata.labels", check)
+    if check:
+        raise _failed(f"{named} returned invalid metadata: {check.causes[0].line()}")
+    kept = {key: value for key, value in before.items() if key not in ("labels", "annotations")}
+    return kept | {key: meta[key] for key in ("labels", "annotations") if meta.get(key) is not None}
