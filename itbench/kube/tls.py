@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -185,6 +186,12 @@ class Signer:
         )
         self._id = _b64(hashlib.sha256(public).digest())
 
+    def public(self) -> dict[str, str]:
+        """The public key as a JSON Web Key, by which others check signatures."""
+        numbers = self._key.public_key().public_numbers()
+        x, y = (_b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
+        return {"use": "sig", "kty": "EC", "kid": self._id, "crv": "P-256", "alg": "ES256", "x": x, "y": y}
+
     def sign(self, claims: dict[str, Any]) -> str:
         """Claims -> compact JWT."""
         head = _b64(json.dumps({"alg": "ES256", "kid": self._id, "typ": "JWT"}, separators=(",", ":")).encode())
@@ -203,3 +210,27 @@ class Signer:
         except Exception:  # any malformed token is just no token
             return None
         return claims
+
+
+def unverified_claims(token: str) -> dict[str, Any] | None:
+    """What a JWT says, whoever wrote it; None when it is none."""
+    parts = token.split(".")
+    try:
+        claims = json.loads(_unb64(parts[1])) if len(parts) == 3 else None
+    except ValueError:
+        return None
+    return claims if isinstance(claims, dict) else None
+
+
+def verified_claims(token: str, key: dict[str, str]) -> dict[str, Any] | None:
+    """The claims of a JWT (ES256) whose signature is of a JSON Web Key, else None. Expiry is the caller's to judge."""
+    payload, _, signature = token.rpartition(".")
+    try:
+        raw = _unb64(signature)
+        x, y = (int.from_bytes(_unb64(key[name]), "big") for name in ("x", "y"))
+        public = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+        der = encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
+        public.verify(der, payload.encode(), ec.ECDSA(hashes.SHA256()))
+    except (ValueError, KeyError, InvalidSignature):
+        return None
+    return unverified_claims(token)

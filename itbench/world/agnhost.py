@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from itbench.core.clock import rfc3339
 from itbench.core.ids import digest
 from itbench.kube.door import Request, Response
-from itbench.world import agnhost_conversion, agnhost_webhook
+from itbench.world import agnhost_account, agnhost_conversion, agnhost_mounts, agnhost_webhook
 from itbench.world.shell.interpreter import Command, Steps
 from itbench.world.shell.machine import Machine
 
@@ -207,6 +207,8 @@ def unknown(call: Command) -> Steps:
 
 
 BATCH: dict[str, Callable[[Command], Steps]] = {
+    **agnhost_account.COMMANDS,
+    "mounttest": agnhost_mounts.mounttest,
     "pause": pause,
     "logs-generator": generate_logs,
     "entrypoint-tester": test_entrypoint,

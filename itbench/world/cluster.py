@@ -17,7 +17,7 @@ from itbench.world.inside import Inside
 from itbench.world.kubelet.kubelets import Kubelets, specs_of
 from itbench.world.kubelet.nodes import Nodes
 from itbench.world.kubelet.state import ContainerState, PodState
-from itbench.world.kubelet.volumes import Tree
+from itbench.world.kubelet.volumes import TOKEN, Tree
 from itbench.world.objects import Objects
 from itbench.world.process import TOOLS, ports_of, running, words_of
 from itbench.world.reach import Net, Reach
@@ -118,7 +118,19 @@ class Cluster:
 
     def reach_from(self, source: Obj | None, host: str, port: int) -> Reach:
         """Reachability from a pod, or from outside."""
-        return self.net.reach(source, host, port)
+        return self._api_from(source, host, port) or self.net.reach(source, host, port)
+
+    def _api_from(self, source: Obj | None, host: str, port: int) -> Reach | None:
+        """What happens to a connection that ends at the API server; None for others, and while nobody serves it."""
+        if source is None or self.plane.registry.services.api is None:
+            return None
+        return self.net.api(source, host, port)
+
+    def token_of(self, pod: Obj, kept: str) -> str:
+        """The token that a volume of a pod stands for."""
+        lifetime, _, audience = kept.removeprefix(TOKEN).partition(" ")
+        make = self.plane.registry.services.pod_token
+        return make(pod, audience, int(lifetime)) if make is not None else kept
 
     def resolve_from(self, source: Obj | None, host: str) -> tuple[str, ...]:
         """Addresses of a name."""
@@ -126,6 +138,9 @@ class Cluster:
 
     def request_from(self, source: Obj | None, host: str, port: int, request: Request) -> tuple[Response | None, str]:
         """One HTTP request: the answer, or None and why not."""
+        end = self._api_from(source, host, port)
+        if end is not None:
+            return self._ask_api(end, request)
         reached = self.net.reach(source, host, port)
         if reached.verdict != "ok":
             return None, reached.verdict
@@ -137,6 +152,13 @@ class Cluster:
             return response, "ok"
         spoken = next((listen.protocol for number, listen, _ in self.listeners(pod) if number == target.port), "")
         return None, "http2" if spoken == "grpc" else "empty"
+
+    def _ask_api(self, end: Reach, request: Request) -> tuple[Response | None, str]:
+        api = self.plane.registry.services.api
+        if end.verdict != "ok" or api is None:
+            return None, end.verdict
+        response = api(request)
+        return (response, "ok") if response is not None else (None, "timeout")
 
     def serve(self, pod: PodState, port: int, request: Request) -> Response | None:
         """The answer of a port of a pod to an HTTP request; None when it does not speak HTTP."""

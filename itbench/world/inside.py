@@ -14,7 +14,7 @@ from itbench.world import proc
 from itbench.world.images import Image, Registry
 from itbench.world.kubelet.kubelets import specs_of
 from itbench.world.kubelet.state import ContainerState, PodState
-from itbench.world.kubelet.volumes import Tree
+from itbench.world.kubelet.volumes import TOKEN, Tree
 from itbench.world.objects import Objects
 from itbench.world.process import TOOLS, describe, memory_limit_mb
 from itbench.world.reach import Reach
@@ -94,6 +94,9 @@ class House(Protocol):
     def memory_of(self, pod: PodState, container: ContainerState) -> float:
         """Resident MiB of a container."""
 
+    def token_of(self, pod: Obj, kept: str) -> str:
+        """The token that a volume of a pod stands for."""
+
     def touch(self) -> None:
         """A file was changed."""
 
@@ -143,7 +146,8 @@ class Inside:
     def read(self, path: str) -> str | None:
         """A file's text."""
         found = proc.read(path, self._facts)
-        return self._tree.read(path) if found is None else found
+        text = self._tree.read(path) if found is None else found
+        return self._house.token_of(self._obj, text) if text is not None and text.startswith(TOKEN) else text
 
     def _facts(self) -> proc.Facts:
         used, total = self.memory()

@@ -14,6 +14,8 @@ from itbench.world.objects import POLICIES, Objects, key_of
 
 Verdict = Literal["ok", "refused", "timeout", "nxdomain", "denied", "tls"]
 CLUSTER_DOMAIN = "cluster.local"
+API = ("default", "kubernetes")
+"""Namespace and name of the Service in front of the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,20 @@ class Net:
         open_ = [target for target in allowed if self.listening(target.namespace, target.pod, target.port)]
         return Reach("ok" if open_ else "refused", tuple(open_ or allowed), addresses)
 
+    def api(self, source: Obj, host: str, port: int) -> Reach | None:
+        """A connection of a pod to the API server (no pod: a node's own network); None when it goes elsewhere."""
+        service = self.objects.get("services", *API)
+        ends = [(piece["ports"][0]["port"], piece["endpoints"][0]) for piece in self.objects.slices(*API)]
+        if service is None or not ends:
+            return None
+        number, address = ends[0][0], ends[0][1]["addresses"][0]
+        known = {(service["spec"].get("clusterIP"), row["port"]) for row in service["spec"]["ports"]}
+        found = self.resolve(source, host)
+        if not any((one, port) in known | {(address, number)} for one in found):
+            return None
+        peer = {"metadata": {}, "spec": {"containers": []}, "status": {"podIP": address}}
+        return Reach("ok" if self._passes(source, peer, number, "Egress") else "denied", (), found)
+
     # ---- network policies
 
     def allowed(self, source: Obj | None, target: Target) -> bool:
@@ -223,6 +239,8 @@ class Net:
                 return False
             return all(ip_address(address) not in ip_network(cut, strict=False) for cut in block.get("except") or ())
         home = pod["metadata"].get("namespace", "")
+        if not home:
+            return False  # an address of a node: no selector finds it
         if "namespaceSelector" in peer:
             space = self.objects.get("namespaces", "", home)
             labels = (space or {"metadata": {}})["metadata"].get("labels") or {"kubernetes.io/metadata.name": home}

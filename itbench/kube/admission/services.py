@@ -9,6 +9,7 @@ from typing import Protocol
 
 from cryptography.x509 import CertificateSigningRequest
 
+from itbench.kube.client import Obj
 from itbench.kube.door import Request, Response
 from itbench.kube.rbac import Access, User
 
@@ -54,9 +55,13 @@ class Services:
         nodes: Services and pods of the world.
         outside: real hosts that webhooks may live on; None for none.
         sign: the cluster's authority: (request, usages, seconds) -> PEM; None while nobody serves the registry.
+        api: the API server as programs in the world reach it; answers None to what would have to wait.
+        pod_token: (pod, audience, seconds) -> the token in a file of a pod; the audience is empty for the API server.
     """
 
     authorizer: Decides | None = None
     nodes: Reaches | None = None
     outside: Calls | None = None
     sign: Callable[[CertificateSigningRequest, list[str], int], bytes] | None = None
+    api: Callable[[Request], Response | None] | None = None
+    pod_token: Callable[[Obj, str, int], str] | None = None

@@ -7,7 +7,7 @@ import orjson
 from aiohttp import web
 
 from itbench.kube import discovery
-from itbench.kube.api import documents, health, remotes
+from itbench.kube.api import documents, health, remotes, wellknown
 from itbench.kube.api.answers import JSON, wants_pretty
 from itbench.kube.api.door import Call
 from itbench.kube.api.wire import NOSNIFF
@@ -111,7 +111,8 @@ def _openapi(call: Call, parts: list[str]) -> web.Response:
 
 def _root(call: Call) -> web.Response:
     table = call.door.registry.table
-    paths = ["/api", "/api/v1", "/apis", *health.PATHS, "/openapi/v2", "/openapi/v3", "/version"]
+    paths = [wellknown.CONFIGURATION, "/api", "/api/v1", "/apis", *health.PATHS, "/openapi/v2", "/openapi/v3"]
+    paths += [wellknown.KEYS, "/version"]
     for group, versions in table.groups():
         if group:
             paths += [f"/apis/{group}", *(f"/apis/{group}/{v}" for v in versions)]
@@ -122,7 +123,13 @@ def serve(call: Call) -> web.Response:
     """GET of any path that is no resource."""
     path = call.target.path.rstrip("/")
     parts = path.strip("/").split("/")
-    simple: dict[str, Callable[[Call], web.Response]] = {"": _root, "/api": _groups, "/apis": _groups}
+    simple: dict[str, Callable[[Call], web.Response]] = {
+        "": _root,
+        "/api": _groups,
+        "/apis": _groups,
+        wellknown.CONFIGURATION: wellknown.configuration,
+        wellknown.KEYS: wellknown.keys,
+    }
     if path in simple:
         return simple[path](call)
     if path == "/version":

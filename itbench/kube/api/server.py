@@ -15,8 +15,10 @@ from itbench.kube.api.escalation import EscalationGuard
 from itbench.kube.api.flows import Flows
 from itbench.kube.api.identity import authenticate, forbidden
 from itbench.kube.api.impersonation import Headless, impersonate, wanted
+from itbench.kube.api.inner import Inner, Resting
 from itbench.kube.api.outside import Weave
 from itbench.kube.api.paths import CONNECT, access_of, parse, verb_of
+from itbench.kube.api.podtokens import PodTokens
 from itbench.kube.api.tokens import Tokens
 from itbench.kube.api.watch import watch
 from itbench.kube.audit import AuditRecord, digest_of
@@ -342,6 +344,8 @@ async def serve(
     services = plane.registry.services
     services.authorizer, services.nodes, services.outside = authorizer, door, shared.weave
     services.sign = identity.sign
+    services.pod_token = PodTokens(shared.store, tokens, lambda: pacer.to_wire(pacer.now()))
+    services.api = Inner(Router(Door(plane, Resting(pacer), door, tokens, authorizer)), identity.certificate)
     steps = plane.registry.validating
     steps[:] = [*(step for step in steps if not isinstance(step, EscalationGuard)), EscalationGuard(authorizer)]
     runner = web.ServerRunner(

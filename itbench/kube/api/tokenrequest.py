@@ -6,6 +6,7 @@ from aiohttp import web
 
 from itbench.kube.api import bodies, reviews
 from itbench.kube.api.door import Call
+from itbench.kube.api.podtokens import pod_claims
 from itbench.kube.client import Obj
 from itbench.kube.kinds.check import Check
 from itbench.kube.status import Problem, bad_request, failure, invalid
@@ -50,13 +51,7 @@ def _claims(call: Call, ref: Obj) -> Obj:
             "match the UID in record. The object might have been deleted and then recreated"
         )
         raise failure(409, "Conflict", text, Problem(name, "", kind))
-    claims: Obj = {kind.lower(): {"name": name, "uid": uid}}
-    node = (bound.get("spec") or {}).get("nodeName", "") if kind == "Pod" else ""
-    if node:
-        entry = store.get("nodes", "", node)
-        known = {"uid": entry.object["metadata"]["uid"]} if entry is not None else {}
-        claims["node"] = {"name": node, **known}
-    return claims
+    return pod_claims(store, bound) if kind == "Pod" else {kind.lower(): {"name": name, "uid": uid}}
 
 
 async def _admit(call: Call, account: Obj, spec: Obj) -> None:

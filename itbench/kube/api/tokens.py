@@ -15,6 +15,8 @@ PREFIX = "system:serviceaccount:"
 _EXTRA = "authentication.kubernetes.io/"
 _BOUND = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 """What a token may be bound to: claim -> resource."""
+MOUNTED_S, EXTENDED_S = 3607, 365 * 86400
+"""The lifetime that pods' own tokens are asked for, and the one that they get: old clients never read the file again."""
 UidOf = Callable[[str, str, str], str]
 """(resource, namespace, name) -> uid of an object, empty when there is none."""
 
@@ -58,6 +60,10 @@ class Tokens:
         self._static = {key: owner for key, owner in self._static.items() if owner.name != user}
         self._headers.clear()
 
+    def key(self) -> dict[str, str]:
+        """The public key of service-account tokens, as a JSON Web Key."""
+        return self._signer.public()
+
     def issue_service_account(
         self, account: Obj, lifetime_s: int, audiences: list[str], bound: Obj | None = None
     ) -> tuple[str, float]:
@@ -69,6 +75,8 @@ class Tokens:
         meta, now = account["metadata"], int(self._now())
         who: Obj = {"namespace": meta["namespace"], **(bound or {})}
         who["serviceaccount"] = {"name": meta["name"], "uid": meta.get("uid", "")}
+        if "pod" in who and lifetime_s == MOUNTED_S and audiences in ([], [self.issuer]):
+            who["warnafter"], lifetime_s = now + lifetime_s, EXTENDED_S
         claims = {
             "aud": audiences or [self.issuer],
             "exp": now + lifetime_s,

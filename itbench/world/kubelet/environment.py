@@ -1,10 +1,9 @@
 """Resolves the environment of a container from its spec, ConfigMaps, Secrets and the pod. Called when a container is created."""
 
 import re
-from math import ceil
 
 from itbench.kube.client import Obj
-from itbench.kube.quantity import parse_quantity
+from itbench.world.kubelet.downward import field_of, resource_of
 from itbench.world.kubelet.state import PodState
 from itbench.world.kubelet.volumes import secret_text
 from itbench.world.objects import Objects
@@ -94,7 +93,7 @@ def _value(objects: Objects, obj: Obj, spec: Obj, pod: PodState, item: Obj, env:
     if "fieldRef" in source:
         return field_of(obj, pod, source["fieldRef"]["fieldPath"])
     if "resourceFieldRef" in source:
-        return _resource(spec, source["resourceFieldRef"])
+        return resource_of(spec, source["resourceFieldRef"])
     return None
 
 
@@ -113,32 +112,3 @@ def _key(objects: Objects, pod: PodState, resource: str, reference: Obj) -> str 
     if text is None and not reference.get("optional"):
         raise ConfigError(f"couldn't find key {reference['key']} in {proper} {pod.namespace}/{reference['name']}")
     return None if text is None else str(text)
-
-
-def field_of(obj: Obj, pod: PodState, path: str) -> str:
-    """A downward-API field of a pod."""
-    meta = obj["metadata"]
-    simple = {
-        "metadata.name": pod.name,
-        "metadata.namespace": pod.namespace,
-        "metadata.uid": pod.uid,
-        "spec.nodeName": pod.node,
-        "spec.serviceAccountName": obj["spec"].get("serviceAccountName", "default"),
-        "status.podIP": pod.ip,
-        "status.podIPs": pod.ip,
-        "status.hostIP": pod.node,
-    }
-    if path in simple:
-        return str(simple[path])
-    found = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
-    return str((meta.get(found[1]) or {}).get(found[2], "")) if found else ""
-
-
-def _resource(spec: Obj, reference: Obj) -> str:
-    kind, _, name = str(reference["resource"]).partition(".")
-    quantity = ((spec.get("resources") or {}).get(kind) or {}).get(name)
-    if quantity is None:
-        return "0"
-    divisor = float(parse_quantity(str(reference.get("divisor") or "1"))) or 1.0
-    amount = float(parse_quantity(str(quantity))) / divisor
-    return f"{ceil(amount)}"

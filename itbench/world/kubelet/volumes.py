@@ -7,10 +7,13 @@ import base64
 from typing import Any
 
 from itbench.kube.client import Obj
+from itbench.world.kubelet.downward import field_of, resource_of
 from itbench.world.kubelet.state import ContainerState, PodState
 from itbench.world.objects import Objects
 
 Files = dict[str, str]
+TOKEN = "service-account token "
+"""What a volume holds in place of a token, before its seconds and its audience: the world asks for it when it is read."""
 READ_ONLY = ("configMap", "secret", "projected", "downwardAPI")
 
 
@@ -70,13 +73,28 @@ def load(objects: Objects, obj: Obj, pod: PodState) -> dict[str, Files]:
         elif "secret" in volume:
             found[name] = _object(objects, pod, "secret", volume["secret"], name)
         elif "projected" in volume:
-            found[name] = _projected(objects, pod, volume["projected"], name)
+            found[name] = _projected(objects, obj, pod, volume["projected"], name)
+        elif "downwardAPI" in volume:
+            found[name] = _downward(obj, pod, volume["downwardAPI"])
         else:
             found[name] = pod.volumes.get(name, {})
     return found
 
 
-def _projected(objects: Objects, pod: PodState, source: Obj, name: str) -> Files:
+def _downward(obj: Obj, pod: PodState, source: Obj) -> Files:
+    """Fields of the pod, and resources of its containers."""
+    specs = {spec["name"]: spec for spec in obj["spec"]["containers"]}
+    files: Files = {}
+    for item in source.get("items") or ():
+        if "fieldRef" in item:
+            files[item["path"]] = field_of(obj, pod, item["fieldRef"]["fieldPath"])
+        else:
+            wanted = item.get("resourceFieldRef") or {}
+            files[item["path"]] = resource_of(specs.get(wanted.get("containerName", ""), {}), wanted)
+    return files
+
+
+def _projected(objects: Objects, obj: Obj, pod: PodState, source: Obj, name: str) -> Files:
     files: Files = {}
     for part in source.get("sources") or ():
         if "configMap" in part:
@@ -84,9 +102,11 @@ def _projected(objects: Objects, pod: PodState, source: Obj, name: str) -> Files
         elif "secret" in part:
             files.update(_object(objects, pod, "secret", part["secret"], name))
         elif "serviceAccountToken" in part:
-            files[part["serviceAccountToken"].get("path", "token")] = "a token that only its pod may read"
+            wanted = part["serviceAccountToken"]
+            kept = f"{TOKEN}{wanted.get('expirationSeconds') or 3600} {wanted.get('audience', '')}"
+            files[wanted.get("path", "token")] = kept
         elif "downwardAPI" in part:
-            files.update({item["path"]: pod.namespace for item in part["downwardAPI"].get("items") or ()})
+            files.update(_downward(obj, pod, part["downwardAPI"]))
     return files
 
 
