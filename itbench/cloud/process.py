@@ -10,6 +10,7 @@ from typing import Any
 import msgpack
 
 from itbench.core.errors import EnvironmentFault
+from itbench.core.starting import start_program
 
 
 class AccountProcess:
@@ -26,7 +27,7 @@ class AccountProcess:
 
     async def start(self) -> None:
         """Start the process and the empty account; raises EnvironmentFault when it does not come up."""
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = await start_program(
             sys.executable,
             "-m",
             "itbench.cloud.child",

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from itbench.core.starting import start_program
 from itbench.run.checkpoints import cache_home
 from itbench.run.jobs import Job
 
@@ -75,7 +76,7 @@ async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Ou
 
 
 async def _run_job(job: Job, progress: Progress, noise: IO[bytes]) -> Outcome:
-    process = await asyncio.create_subprocess_exec(
+    process = await start_program(
         sys.executable,
         "-m",
         "itbench.run.worker",

@@ -5,11 +5,11 @@ There is no shell between the agent's words and the program; what only a shell c
 
 import asyncio
 import contextlib
-import os
 import shlex
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from itbench.core.starting import kill, start_program
 
 MAX_OUTPUT = 4 * 1024 * 1024
 """Bytes kept of each stream; the rest is read and dropped."""
@@ -64,7 +64,7 @@ async def run(argv: Sequence[str], env: Mapping[str, str], *, stdin: bytes = b""
         stdin: what it reads; then end of file.
         cwd: working folder.
     """
-    process = await asyncio.create_subprocess_exec(
+    process = await start_program(
         *argv,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -80,9 +80,7 @@ async def run(argv: Sequence[str], env: Mapping[str, str], *, stdin: bytes = b""
         )
         return Finished(await process.wait(), out, err)
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await kill(process, group=True)
 
 
 async def _read(stream: asyncio.StreamReader) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from itbench.agents.isolation import landlock
 from itbench.agents.isolation.rules import Confinement, always_hidden, readable_paths, writable_paths
 from itbench.core.errors import EnvironmentFault, UsageError
+from itbench.core.starting import start_program
 
 __all__ = ["Child", "Confinement", "Exit", "Program", "always_hidden", "grade", "harden", "start", "wrapper"]
 
@@ -164,7 +165,7 @@ async def start(program: Program, confinement: Confinement) -> Child:
         "stdout": str(program.stdout),
         "stderr": str(program.stderr),
     }
-    process = await asyncio.create_subprocess_exec(
+    process = await start_program(
         sys.executable,
         "-I",
         "-S",
