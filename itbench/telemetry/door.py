@@ -4,17 +4,17 @@ The protocol is a part of `itbench.kube.door.Pacer`, repeated here because the t
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isnan
 from typing import Protocol
 
 import orjson
-import promql_parser
 from aiohttp import web
 
 from itbench.core.clock import unix
+from itbench.telemetry.promql.gotext import parse_duration_ns
 
 
 class Pacer(Protocol):
@@ -94,7 +94,7 @@ def parse_span(text: str) -> float | None:
         # Go makes the least duration of NaN, and refuses what overflows 64 bits of nanoseconds.
         return -(2.0**63) / 1e9 if isnan(seconds) else seconds if abs(seconds) < 2.0**63 / 1e9 else None
     try:
-        return promql_parser.parse_duration(text).total_seconds()
+        return parse_duration_ns(text) / 1e9
     except ValueError:
         return None
 
@@ -126,10 +126,11 @@ def show_time(wire: float) -> str:
     return datetime.fromtimestamp(round(wire, 3), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def success(data: object) -> web.Response:
-    """`{"status": "success", "data": ...}`; bytes are JSON already."""
+def success(data: object, **notes: Sequence[str]) -> web.Response:
+    """`{"status": "success", "data": ...}`; bytes are JSON already; `notes` are `warnings` and `infos`, left out where empty."""
     body = data if isinstance(data, bytes) else orjson.dumps(data)
-    return web.Response(body=b'{"status":"success","data":' + body + b"}", content_type="application/json")
+    rest = b"".join(b',"' + name.encode() + b'":' + orjson.dumps(each) for name, each in notes.items() if each)
+    return web.Response(body=b'{"status":"success","data":' + body + rest + b"}", content_type="application/json")
 
 
 def application(client_max_size: int = 1 << 20) -> web.Application:

@@ -6,7 +6,6 @@ from decimal import Decimal
 from math import isinf, isnan
 from typing import Any
 
-import promql_parser as ast
 from aiohttp import web
 from multidict import MultiDict
 
@@ -15,7 +14,8 @@ from itbench.telemetry.door import ApiFault, Moment, Pacer, application, moment_
 from itbench.telemetry.labels import NAME, Labels, Matcher
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import Options, QueryError, format_float, parse, query_instant, query_range
-from itbench.telemetry.promql.engine import matchers_of
+from itbench.telemetry.promql.printer import pretty
+from itbench.telemetry.promql.syntax import parse_matcher
 from itbench.telemetry.rules import Alert, Group, RuleEngine
 from itbench.telemetry.wire import encode_result
 
@@ -62,7 +62,11 @@ class PrometheusApi:
         """An instant query."""
         moment = moment_of(self.pacer, params, "time", self.pacer.now())
         result = query_instant(self.store, params.get("query", ""), moment.world, self._options(moment, params))
-        return success(encode_result(result, moment.epoch_s))
+        return success(encode_result(result, moment.epoch_s), warnings=result.warnings, infos=result.infos)
+
+    async def format_query(self, params: Params, _: web.Request) -> web.Response:
+        """The query, laid out."""
+        return success(pretty(parse(params.get("query", ""))))
 
     async def query_range(self, params: Params, _: web.Request) -> web.Response:
         """A range query."""
@@ -82,7 +86,7 @@ class PrometheusApi:
         last = start.world + (end.wire - start.wire)
         query, options = params.get("query", ""), self._options(start, params)
         result = query_range(self.store, query, start.world, last, step, options)
-        return success(encode_result(result, start.epoch_s))
+        return success(encode_result(result, start.epoch_s), warnings=result.warnings, infos=result.infos)
 
     def _matched(self, params: Params, *, required: bool) -> list[Labels]:
         """Label sets that any of the `match[]` selectors finds, sorted."""
@@ -97,14 +101,9 @@ class PrometheusApi:
     @staticmethod
     def _matchers(selector: str) -> list[Matcher]:
         try:
-            tree = parse(selector)
+            return parse_matcher(selector).matchers
         except QueryError as error:
             raise ApiFault("bad_data", f'invalid parameter "match[]": {error}') from error
-        if not isinstance(tree, ast.VectorSelector):
-            raise ApiFault(
-                "bad_data", f'invalid parameter "match[]": 1:1: parse error: not a series selector: {selector}'
-            )
-        return matchers_of(tree)
 
     async def series(self, params: Params, _: web.Request) -> web.Response:
         """Label sets by selector."""
@@ -332,6 +331,7 @@ def prometheus_app(store: MetricStore, rules: RuleEngine, pacer: Pacer, **option
     both: Iterable[tuple[str, Handler]] = (
         ("query", api.query),
         ("query_range", api.query_range),
+        ("format_query", api.format_query),
         ("series", api.series),
         ("labels", api.labels),
         ("query_exemplars", api.nothing),

@@ -99,6 +99,8 @@ def compile_regex(pattern: str) -> Regex:
     except re2.error as error:
         raw = error.args[0] if error.args else ""
         reason, _, what = (raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)).partition(": ")
+        if what.startswith("(?<"):
+            reason, what = "bad named capture group", pattern[max(0, pattern.find(what)) :]
         raise UsageError(f"error parsing regexp: {_REASONS.get(reason, reason)}: `{what or pattern}`") from error
     return compiled
 

@@ -3,13 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Literal
-
-import promql_parser
 
 from itbench.core.errors import UsageError
 from itbench.telemetry.promql import QueryError, parse
+from itbench.telemetry.promql.gotext import parse_duration_ns
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _RULE_FIELDS = frozenset(("alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"))
@@ -55,12 +53,11 @@ def _duration_s(text: object, where: str) -> float:
     if text in (None, "", 0):
         return 0.0
     try:
-        found: timedelta = promql_parser.parse_duration(str(text))
+        return parse_duration_ns(str(text)) / 1e9
     except ValueError as error:
         raise UsageError(
             f"{where} is not a duration", seen=text, expected="a number with a unit, such as 5m"
         ) from error
-    return found.total_seconds()
 
 
 def _texts(value: object, where: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql.gotext import show_g
 from itbench.telemetry.promql.over_time import quantile_of
 from itbench.telemetry.promql.samples import Ints
 from itbench.telemetry.promql.values import QueryError, Vector, empty, format_plain, somewhere
@@ -100,6 +101,13 @@ SIMPLE: dict[str, Folding] = {
 }
 
 
+def outliers(q: Floats) -> list[float]:
+    """What Prometheus looks at to see whether all of `q` are quantiles: NaN, the greatest, and the least."""
+    if np.isnan(q).any():
+        return [np.nan]
+    return [each for each in (float(q.max()), float(q.min())) if not 0 <= each <= 1]
+
+
 def quantile(vector: Vector, groups: Groups, q: Floats) -> Vector:
     """The q-quantile over the series of each group; q has shape (T,)."""
     shape = (len(groups.labels), vector.values.shape[1])
@@ -181,6 +189,8 @@ def select_best(vector: Vector, groups: Groups, count: Floats, *, largest: bool)
 
     At a single step the series come out best first, group by group.
     """
+    if count.max() < 1:
+        return empty(vector.values.shape[1])
     _check_count(count)
     chosen = np.zeros(vector.present.shape, dtype=bool)
     order: list[int] = []
@@ -197,8 +207,8 @@ def select_best(vector: Vector, groups: Groups, count: Floats, *, largest: bool)
 
 
 def _check_count(count: Floats) -> None:
-    for value in count.tolist():
-        if np.isnan(value):
-            raise QueryError("Parameter value is NaN")
-        if abs(value) >= 2**63:
-            raise QueryError(f"Scalar value {value:g} {'over' if value > 0 else 'under'}flows int64")
+    if np.isnan(count).any():
+        raise QueryError("Parameter value is NaN")
+    for value, side in ((float(count.min()), "under"), (float(count.max()), "over")):
+        if value <= -(2.0**63) if side == "under" else value >= 2.0**63:
+            raise QueryError(f"Scalar value {show_g(value)} {side}flows int64")

@@ -1,17 +1,15 @@
 """The evaluator: walks the syntax tree once and computes every node for all steps of the query."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import promql_parser as ast
 
 from itbench.telemetry import timestamps
-from itbench.telemetry.labels import NAME, LabelList, Matcher
+from itbench.telemetry.labels import LabelList
 from itbench.telemetry.metrics import STALE, Bools, Floats, MetricStore
-from itbench.telemetry.promql import aggregate, binary, calls
+from itbench.telemetry.promql import aggregate, binary, calls, tree
+from itbench.telemetry.promql.notes import Notes
 from itbench.telemetry.promql.samples import (
     EPOCH_MS,
     Samples,
@@ -22,10 +20,10 @@ from itbench.telemetry.promql.samples import (
     to_ms,
     to_seconds,
 )
+from itbench.telemetry.promql.spans import Spans
 from itbench.telemetry.promql.syntax import parse
 from itbench.telemetry.promql.values import QueryError, Result, Series, Value, Vector
 
-_OPS = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
 TOO_MANY = "query processing would load too many samples into memory in query execution"
 _STALE_BITS = np.array([STALE]).view(np.uint64)[0]
 
@@ -51,72 +49,74 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One evaluation: the store, its options, and the steps in milliseconds of the world's calendar, shape (T,)."""
+    """One evaluation.
+
+    Attributes:
+        store, options: what it reads, and how.
+        steps: evaluation times in milliseconds of the world's calendar, shape (T,).
+        start, end: first and last time of the whole query.
+        spans: durations that depend on step and range of the query.
+        notes: warnings and infos.
+    """
 
     store: MetricStore
     options: Options
     steps: Floats
     start: float
     end: float
+    spans: Spans = field(default_factory=Spans)
+    notes: Notes = field(default_factory=Notes)
 
-    def evaluate(self, node: Any) -> Value:
+    def evaluate(self, node: tree.Node) -> Value:
         """The value of any node but a range."""
-        kind = type(node)
-        if kind is ast.ParenExpr:
+        if isinstance(node, tree.Paren):
             return self.evaluate(node.expr)
-        if kind is ast.NumberLiteral:
-            return np.full(len(self.steps), float(node.val))
-        if kind is ast.StringLiteral:
-            return str(node.val)
-        if kind is ast.VectorSelector:
+        if isinstance(node, tree.Number):
+            return np.full(len(self.steps), node.value)
+        if isinstance(node, tree.Text):
+            return node.value
+        if isinstance(node, tree.Selector):
             return self.instant(node)[0]
-        if kind is ast.Call:
+        if isinstance(node, tree.Call):
             return calls.call(self, node)
-        if kind is ast.AggregateExpr:
+        if isinstance(node, tree.Aggregate):
             return self._aggregate(node)
-        if kind is ast.BinaryExpr:
+        if isinstance(node, tree.Binary):
             return self._binary(node)
-        if kind is ast.UnaryExpr:
+        if isinstance(node, tree.Unary):
             return self._negate(node)
-        raise QueryError(f"unhandled expression of type: {kind.__name__}")
+        raise QueryError(f"unhandled expression of type: {type(node).__name__}")
 
-    def vector(self, node: Any) -> Vector:
+    def vector(self, node: tree.Node) -> Vector:
         """The value of a node that is an instant vector."""
         value = self.evaluate(node)
         assert isinstance(value, Vector), type(value)
         return value
 
-    def scalar(self, node: Any) -> Floats:
+    def scalar(self, node: tree.Node) -> Floats:
         """The value of a node that is a scalar, shape (T,)."""
         value = self.evaluate(node)
         assert isinstance(value, np.ndarray), type(value)
         return value
 
-    def text(self, node: Any) -> str:
+    def text(self, node: tree.Node) -> str:
         """The value of a node that is a string."""
         value = self.evaluate(node)
         assert isinstance(value, str), type(value)
         return value
 
-    def times(self, node: Any) -> Floats:
+    def times(self, node: tree.Timed) -> Floats:
         """Evaluation times of a selector or subquery after `@` and `offset`, shape (T,)."""
         times = self.steps
-        if node.at is not None:
-            times = np.full(len(times), self._at(node.at))
-        if node.offset is not None:
-            times = times - _ms(node.offset)
-        return times
+        if node.anchor:
+            times = np.full(len(times), self.start if node.anchor == "start" else self.end)
+        elif node.at_ms is not None:
+            times = np.full(len(times), float(node.at_ms) - round(self.options.shift_s * 1000.0))
+        return times if node.offset is None else times - self.spans.milliseconds(node.offset)
 
-    def _at(self, modifier: Any) -> float:
-        if modifier.type == ast.AtModifierType.Start:
-            return self.start
-        if modifier.type == ast.AtModifierType.End:
-            return self.end
-        return float(round((modifier.at.timestamp() - self.options.shift_s) * 1000.0))
-
-    def _samples(self, selector: Any, low: float, high: float, *, stale: bool) -> Samples:
+    def _samples(self, selector: tree.Selector, low: float, high: float, *, stale: bool) -> Samples:
         chunks = self.store.select(
-            matchers_of(selector), (low - EPOCH_MS) / 1000.0 - 0.001, (high - EPOCH_MS) / 1000.0 + 0.001
+            selector.matchers, (low - EPOCH_MS) / 1000.0 - 0.001, (high - EPOCH_MS) / 1000.0 + 0.001
         )
         if self.options.shift_s:
             chunks = timestamps.shift(chunks, self.options.shift_s)
@@ -125,7 +125,7 @@ class Query:
             raise QueryError(TOO_MANY)
         return from_chunks(chunks, stale=stale)
 
-    def instant(self, node: Any) -> tuple[Vector, Floats]:
+    def instant(self, node: tree.Selector) -> tuple[Vector, Floats]:
         """An instant selector: the vector, and the times of its samples in milliseconds (S, T)."""
         times = self.times(node)
         oldest = times - self.options.lookback_s * 1000.0
@@ -137,20 +137,22 @@ class Query:
         present: Bools = (high > low) & (values.view(np.uint64) != _STALE_BITS)
         return Vector(samples.labels, values, present), samples.t[last]
 
-    def window(self, node: Any) -> Window:
+    def window(self, node: tree.Node) -> Window:
         """A range: of a selector or of a subquery."""
-        while isinstance(node, ast.ParenExpr):
-            node = node.expr
-        if isinstance(node, ast.SubqueryExpr):
+        node = tree.bare(node)
+        if isinstance(node, tree.Subquery):
             return self._subquery(node)
-        selector, range_ms = node.vector_selector, _ms(node.range)
+        assert isinstance(node, tree.Range), type(node)
+        selector, range_ms = node.selector, self.spans.milliseconds(node.length, positive=True)
         times = self.times(selector)
         samples = self._samples(selector, float(times.min()) - range_ms, float(times.max()), stale=False)
         return self._bounded(cut_windows(samples, self.steps, times, range_ms))
 
-    def _subquery(self, node: Any) -> Window:
-        times, range_ms = self.times(node), _ms(node.range)
-        step = _ms(node.step) if node.step else self.options.subquery_step_s * 1000.0
+    def _subquery(self, node: tree.Subquery) -> Window:
+        times, range_ms = self.times(node), self.spans.milliseconds(node.length, positive=True)
+        step = self.options.subquery_step_s * 1000.0
+        if node.step is not None:
+            step = self.spans.milliseconds(node.step, positive=True)
         first = (np.floor((times.min() - range_ms) / step) + 1) * step
         if (times.max() + 1 - first) / step > self.options.max_cells:
             raise QueryError(TOO_MANY)
@@ -172,72 +174,48 @@ class Query:
             raise QueryError(TOO_MANY)
         return window
 
-    def _aggregate(self, node: Any) -> Vector:
-        vector, op = self.vector(node.expr), str(node.op)
-        modifier = node.modifier
-        without = modifier is not None and modifier.type == ast.AggModifierType.Without
-        names = list(modifier.labels) if modifier is not None else []
-        groups = aggregate.groups_of(vector, names, without=without)
+    def _aggregate(self, node: tree.Aggregate) -> Vector:
+        op, parameter = node.op, None
+        if node.param is not None and op != "count_values":
+            parameter = self.scalar(node.param)
+        vector = self.vector(node.expr)
+        groups = aggregate.groups_of(vector, node.labels, without=node.without)
         if op in aggregate.SIMPLE:
             return aggregate.fold(op, vector, groups)
-        if op == "count_values":
+        assert node.param is not None
+        if parameter is None:
             return aggregate.count_values(vector, groups, self.text(node.param))
-        parameter = self.scalar(node.param)
         if op == "quantile":
+            self.notes.quantile(aggregate.outliers(parameter), node.param)
             return aggregate.quantile(vector, groups, parameter)
         return aggregate.select_best(vector, groups, parameter, largest=op == "topk")
 
-    def _binary(self, node: Any) -> Value:
-        op, left, right = str(node.op), self.evaluate(node.lhs), self.evaluate(node.rhs)
-        matching = matching_of(node.modifier)
+    def _binary(self, node: tree.Binary) -> Value:
+        op, left, right = node.op, self.evaluate(node.left), self.evaluate(node.right)
+        matching = binary.Matching(node.on, node.labels, node.group, node.include, node.return_bool)
         if isinstance(left, Vector) and isinstance(right, Vector):
             function = binary.sets if op in binary.SETS else binary.vectors
             return function(op, left, right, matching)
         if isinstance(left, Vector):
             assert isinstance(right, np.ndarray)
-            return binary.with_scalar(op, left, right, swapped=False, return_bool=matching.return_bool)
+            return binary.with_scalar(op, left, right, swapped=False, return_bool=node.return_bool)
         assert isinstance(left, np.ndarray)
         if isinstance(right, Vector):
-            return binary.with_scalar(op, right, left, swapped=True, return_bool=matching.return_bool)
+            return binary.with_scalar(op, right, left, swapped=True, return_bool=node.return_bool)
         assert isinstance(right, np.ndarray)
         return binary.scalars(op, left, right)
 
-    def _negate(self, node: Any) -> Value:
+    def _negate(self, node: tree.Unary) -> Value:
         value = self.evaluate(node.expr)
+        if node.op == "+":
+            return value
         if isinstance(value, Vector):
             return Vector(value.labels, -value.values, value.present).unnamed()
         assert isinstance(value, np.ndarray)
         return -value
 
 
-def _ms(delta: timedelta) -> float:
-    return float(round(delta.total_seconds() * 1000.0))
-
-
-def matchers_of(selector: Any) -> list[Matcher]:
-    """The matchers of a vector selector, its metric name included."""
-    found = [
-        Matcher(each.name, _OPS[str(each.op).rsplit(".", 1)[-1]], each.value) for each in selector.matchers.matchers
-    ]
-    return [Matcher(NAME, "=", selector.name), *found] if selector.name else found
-
-
-def matching_of(modifier: Any) -> binary.Matching:
-    """The vector matching that a binary modifier asks for."""
-    if modifier is None:
-        return binary.Matching()
-    labels = modifier.matching
-    sides = ((ast.VectorMatchCardinality.ManyToOne, "left"), (ast.VectorMatchCardinality.OneToMany, "right"))
-    return binary.Matching(
-        on=labels is not None and labels.type == ast.LabelModifierType.Include,
-        labels=tuple(labels.labels) if labels is not None else (),
-        many=next((side for card, side in sides if card == modifier.card), ""),
-        include=tuple(modifier.group_labels or ()),
-        return_bool=bool(modifier.return_bool),
-    )
-
-
-def _run(query: Query, expression: Any) -> Value:
+def _run(query: Query, expression: tree.Node) -> Value:
     with np.errstate(all="ignore"):
         return query.evaluate(expression)
 
@@ -253,8 +231,8 @@ def query_steps(store: MetricStore, text: str, times: Sequence[float], options: 
     Raises:
         QueryError: as `query_instant`, if any of the moments fails.
     """
-    tree, steps = parse(text), np.array([to_ms(each) for each in times])
-    value = _run(Query(store, options or Options(), steps, float(steps[0]), float(steps[-1])), tree)
+    expression, steps = parse(text), np.array([to_ms(each) for each in times])
+    value = _run(Query(store, options or Options(), steps, float(steps[0]), float(steps[-1])), expression)
     if isinstance(value, np.ndarray):
         return Vector(LabelList([()]), value[None, :], np.ones((1, len(steps)), dtype=bool))
     if not isinstance(value, Vector):
@@ -273,20 +251,26 @@ def query_instant(store: MetricStore, text: str, at: float, options: Options | N
     Raises:
         QueryError: it cannot be parsed (`bad_data`) or evaluated (`execution`).
     """
-    tree, moment = parse(text), to_ms(at)
+    expression, moment = parse(text), to_ms(at)
     query = Query(store, options or Options(), np.array([moment]), moment, moment)
-    if isinstance(tree, ast.MatrixSelector | ast.SubqueryExpr):
+    if expression.type == "matrix":
         with np.errstate(all="ignore"):
-            return _raw(query.window(tree), at)
-    value = _run(query, tree)
+            return _noted(_raw(query.window(expression), at), query, text)
+    value = _run(query, expression)
     if isinstance(value, str):
         return Result("string", (), at, value)
     times = np.array([at])
     if isinstance(value, Vector):
         there = np.flatnonzero(value.present[:, 0])
         found = tuple(Series(value.labels[row], times, value.values[row]) for row in there)
-        return Result("vector", found, at)
-    return Result("scalar", (Series((), times, value),), at)
+        return _noted(Result("vector", found, at), query, text)
+    return _noted(Result("scalar", (Series((), times, value),), at), query, text)
+
+
+def _noted(result: Result, query: Query, text: str) -> Result:
+    """The result with what the evaluation had to say."""
+    warnings, infos = query.notes.show("warning", text), query.notes.show("info", text)
+    return replace(result, warnings=warnings, infos=infos) if warnings or infos else result
 
 
 def _raw(window: Window, at: float) -> Result:
@@ -306,21 +290,22 @@ def query_range(
     Raises:
         QueryError: it cannot be parsed, is not a vector or scalar, or cannot be evaluated.
     """
-    tree = parse(text)
-    kind = _kind(tree)
-    if kind not in ("instant vector", "scalar"):
+    expression = parse(text)
+    if expression.type not in ("vector", "scalar"):
+        kind = tree.SHOWN.get(expression.type, expression.type)
         problem = f'invalid expression type "{kind}" for range query, must be Scalar or instant Vector'
         raise QueryError(problem, "bad_data")
     begin, interval = to_ms(start), max(1.0, float(round(step * 1000.0)))
     steps: Floats = begin + interval * np.arange(float((to_ms(end) - begin) // interval) + 1)
     if not len(steps):
         return Result("matrix", (), end)
-    value = _run(Query(store, options or Options(), steps, begin, to_ms(end)), tree)
+    query = Query(store, options or Options(), steps, begin, to_ms(end), Spans(interval / 1000.0, end - start))
+    value = _run(query, expression)
     times = to_seconds(steps)
     if isinstance(value, np.ndarray):
-        return Result("matrix", (Series((), times, value),), end)
+        return _noted(Result("matrix", (Series((), times, value),), end), query, text)
     assert isinstance(value, Vector)
-    return Result("matrix", tuple(_series_of(value, times)), end)
+    return _noted(Result("matrix", tuple(_series_of(value, times)), end), query, text)
 
 
 def _series_of(vector: Vector, times: Floats) -> Sequence[Series]:
@@ -334,22 +319,6 @@ def _series_of(vector: Vector, times: Floats) -> Sequence[Series]:
             there = vector.present[row]
             found.append(Series(vector.labels[row], times[there], vector.values[row, there]))
     return found
-
-
-_KINDS: dict[type, Callable[[Any], str]] = {
-    ast.NumberLiteral: lambda node: "scalar",
-    ast.StringLiteral: lambda node: "string",
-    ast.MatrixSelector: lambda node: "range vector",
-    ast.SubqueryExpr: lambda node: "range vector",
-    ast.ParenExpr: lambda node: _kind(node.expr),
-    ast.UnaryExpr: lambda node: _kind(node.expr),
-    ast.Call: lambda node: "scalar" if node.func.return_type == ast.ValueType.Scalar else "instant vector",
-    ast.BinaryExpr: lambda node: "scalar" if {_kind(node.lhs), _kind(node.rhs)} == {"scalar"} else "instant vector",
-}
-
-
-def _kind(node: Any) -> str:
-    return _KINDS.get(type(node), lambda _: "instant vector")(node)
 
 
 __all__ = ["Options", "Query", "query_instant", "query_range", "query_steps"]

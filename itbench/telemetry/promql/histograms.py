@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itbench.telemetry.labels import NAME, LabelList, Labels
+from itbench.telemetry.labels import LabelList, Labels
 from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql.notes import Forced, Notes
 from itbench.telemetry.promql.samples import Ints
-from itbench.telemetry.promql.values import Vector, join_equal
+from itbench.telemetry.promql.tree import Node
+from itbench.telemetry.promql.values import Vector, drop_name, join_equal
 
 SMALL_DELTA = 1e-12
 """Buckets whose counts differ relatively by less are equal: sums of floats in different orders."""
@@ -17,9 +19,10 @@ SMALL_DELTA = 1e-12
 def parse_bound(text: str) -> float | None:
     """The upper bound of a bucket, None where the label is not a number."""
     try:
-        return float(text)
+        bound = float("" if "_" in text or text != text.strip() else text)
     except ValueError:
         return None
+    return None if np.isnan(bound) else bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +32,34 @@ class _Histograms:
     Attributes:
         labels: that identify each histogram.
         buckets: (upper bound, row) of each.
+        strays: rows of series that are no buckets, by what stands where the bound should.
         bounds, rows: the bounds (B,), ascending, and the rows (G, B), where all histograms have the same different bounds.
     """
 
     labels: LabelList
     buckets: tuple[list[tuple[float, int]], ...]
+    strays: dict[str, list[int]]
     bounds: Floats | None = None
     rows: Ints | None = None
 
 
 def _find(labels: LabelList) -> _Histograms:
     groups: dict[Labels, list[tuple[float, int]]] = {}
+    strays: dict[str, list[int]] = {}
     for row, each in enumerate(labels):
-        bound = parse_bound(dict(each).get("le", ""))
-        if bound is not None:
-            key = tuple(pair for pair in each if pair[0] not in ("le", NAME))
-            groups.setdefault(key, []).append((bound, row))
+        text = dict(each).get("le", "")
+        bound = parse_bound(text)
+        if bound is None:
+            strays.setdefault(text, []).append(row)
+        else:
+            groups.setdefault(tuple(pair for pair in each if pair[0] != "le"), []).append((bound, row))
+    named = LabelList(drop_name(each) for each in groups)
     buckets = tuple(sorted(each) for each in groups.values())
     bounds = {tuple(bound for bound, _ in each) for each in buckets}
     if len(bounds) == 1 and len(set(common := bounds.pop())) == len(common):
         rows = np.array([[row for _, row in each] for each in buckets])
-        return _Histograms(LabelList(groups), buckets, np.array(common), rows)
-    return _Histograms(LabelList(groups), buckets)
+        return _Histograms(named, buckets, strays, np.array(common), rows)
+    return _Histograms(named, buckets, strays)
 
 
 def _patterns(present: Bools) -> Iterator[tuple[Bools, Bools]]:
@@ -69,32 +78,37 @@ def _coalesce(bounds: list[float], counts: Floats) -> tuple[Floats, Floats]:
     return upper, added
 
 
-def _monotonic(counts: Floats) -> Floats:
-    """Counts that never fall; tiny differences are no difference."""
-    fixed = counts.copy()
+def _monotonic(counts: Floats) -> tuple[Floats, Floats]:
+    """Counts that never fall, and by how much each had fallen; tiny differences are no difference."""
+    fixed, fallen = counts.copy(), np.zeros(counts.shape)
     last = fixed[0].copy()
-    for row in fixed[1:]:
+    for place, row in enumerate(fixed):
+        if not place:
+            continue
         near = np.abs(row - last) / (np.abs(row) + np.abs(last)) < SMALL_DELTA
-        hold = near | (row < last)
-        row[hold] = last[hold]
+        down = row < last
+        fallen[place] = np.where(down & ~near, last - row, 0.0)
+        row[near | down] = last[near | down]
         last = row.copy()
-    return fixed
+    return fixed, fallen
 
 
-def bucket_quantile(q: Floats, upper: Floats, counts: Floats) -> Floats:
-    """Quantiles by linear interpolation within the bucket.
+def bucket_quantile(q: Floats, upper: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Quantiles by linear interpolation within the bucket, and by how much counts had fallen that must not fall (B, T).
 
     Args:
         q: shape (T,).
         upper: bounds, ascending, the last one infinite (else the answer is NaN), shape (B,).
         counts: cumulative, shape (B, T).
     """
-    if len(upper) < 2 or not (np.isinf(upper[-1]) and upper[-1] > 0):
-        inside = np.full(len(q), np.nan)
-    else:
-        inside = _interpolate(q, upper, _monotonic(counts))
+    inside, fallen = np.full(len(q), np.nan), np.zeros(counts.shape)
+    if np.isinf(upper[-1]) and upper[-1] > 0:
+        fixed, fallen = _monotonic(counts)
+        fallen = np.where((q >= 0) & (q <= 1), fallen, 0.0)
+        if len(upper) > 1:
+            inside = _interpolate(q, upper, fixed)
     answer = np.where(q < 0, -np.inf, np.where(q > 1, np.inf, inside))
-    return np.where(np.isnan(q), np.nan, answer)
+    return np.where(np.isnan(q), np.nan, answer), fallen
 
 
 def _interpolate(q: Floats, upper: Floats, counts: Floats) -> Floats:
@@ -132,6 +146,7 @@ def _rank(value: Floats, bounds: Floats, ranks: Floats) -> Floats:
     below, above = ranks[bucket - 1, steps], ranks[bucket, steps]
     left, right = bounds[bucket - 1], bounds[bucket]
     inside = below + (above - below) * np.where(np.isinf(right), 0.0, (value - left) / (right - left))
+    inside = np.minimum(np.where(np.isneginf(left), above, inside), ranks[-1])
     return np.where(value <= bounds[0], 0.0, np.where(value == np.inf, ranks[-1], inside))
 
 
@@ -139,19 +154,47 @@ Measure = Callable[[Ints, Floats, Floats], Floats]
 """(steps (N,), bounds (B,), cumulative counts (B, N)) -> values (N,)."""
 
 
-def histogram_quantile(q: Floats, vector: Vector) -> Vector:
-    """One series per histogram in the vector; q has shape (T,)."""
-    return _per_histogram(vector, lambda at, upper, counts: bucket_quantile(q[at], upper, counts))
+def histogram_quantile(q: Floats, vector: Vector, notes: Notes, node: Node, seconds: Floats) -> Vector:
+    """One series per histogram in the vector.
+
+    Args:
+        q: shape (T,).
+        vector: the buckets.
+        notes, node: where is told what had to be put right, and about what.
+        seconds: Unix seconds of the steps, shape (T,).
+    """
+
+    def measure(at: Ints, upper: Floats, counts: Floats) -> Floats:
+        values, fallen = bucket_quantile(q[at], upper, counts)
+        if fallen.any():
+            steps, bounds = seconds[at[fallen.any(axis=0)]], upper[fallen.any(axis=1)]
+            ends = float(steps.min()), float(steps.max()), float(bounds.min()), float(bounds.max())
+            notes.forced(Forced(*ends, float(fallen.max()), len(steps)), node)
+        return values
+
+    _note_strays(vector, notes, node)
+    return _per_histogram(vector, measure)
 
 
-def histogram_fraction(low: Floats, high: Floats, vector: Vector) -> Vector:
+def histogram_fraction(low: Floats, high: Floats, vector: Vector, notes: Notes, node: Node) -> Vector:
     """One series per histogram in the vector; the bounds have shape (T,)."""
+    _note_strays(vector, notes, node)
     return _per_histogram(vector, lambda at, upper, counts: bucket_fraction(low[at], high[at], upper, counts))
+
+
+def _found(vector: Vector) -> _Histograms:
+    return vector.labels.remember("histograms", lambda: _find(vector.labels))
+
+
+def _note_strays(vector: Vector, notes: Notes, node: Node) -> None:
+    for text, rows in _found(vector).strays.items():
+        if vector.present[rows].any():
+            notes.bad_bucket(text, node)
 
 
 def _per_histogram(vector: Vector, measure: Measure) -> Vector:
     """`measure` for every histogram and set of its buckets that occurs."""
-    found = vector.labels.remember("histograms", lambda: _find(vector.labels))
+    found = _found(vector)
     steps = vector.values.shape[1]
     if found.rows is not None and found.bounds is not None and vector.present[found.rows].all():
         counts = vector.values[found.rows].transpose(1, 0, 2).reshape(len(found.bounds), -1)

@@ -130,6 +130,12 @@ def last_over_time(window: Window) -> Answer:
     return window.samples.v[last], there
 
 
+def first_over_time(window: Window) -> Answer:
+    """The first sample."""
+    first, _, there = _ends(window)
+    return window.samples.v[first], there
+
+
 def present_over_time(window: Window) -> Answer:
     """1 where there is a sample."""
     return np.ones(window.low.shape), window.counts > 0
@@ -275,6 +281,7 @@ PLAIN: dict[str, Callable[[Window], Answer]] = {
     "count_over_time": count_over_time,
     "delta": delta,
     "deriv": deriv,
+    "first_over_time": first_over_time,
     "idelta": idelta,
     "increase": increase,
     "irate": irate,

@@ -140,12 +140,15 @@ class Result:
         series: of a vector one sample each; of a scalar one series without labels.
         text: of a string.
         at: world second of evaluation (the end of a range query).
+        warnings, infos: what the evaluation had to say about itself.
     """
 
     kind: Literal["vector", "matrix", "scalar", "string"]
     series: tuple[Series, ...]
     at: float
     text: str = ""
+    warnings: tuple[str, ...] = ()
+    infos: tuple[str, ...] = ()
 
     def values(self) -> dict[Labels, float]:
         """The last value of each series."""

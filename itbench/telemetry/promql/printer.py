@@ -1,0 +1,148 @@
+"""Writes a syntax tree as PromQL again: on one line, or indented as `/api/v1/format_query` does."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from itbench.telemetry.labels import NAME
+from itbench.telemetry.promql import tree
+from itbench.telemetry.promql.gotext import quote, show_duration, show_f
+
+MAX_LINE = 100
+
+
+def _name(label: str) -> str:
+    """A label name, quoted where it is none of the old kind."""
+    plain = label.isascii() and (label[:1].isalpha() or label[:1] == "_")
+    return label if plain and label.replace("_", "a").isalnum() else quote(label)
+
+
+def _names(labels: Iterable[str]) -> str:
+    return ", ".join(map(_name, labels))
+
+
+def _number(node: tree.Number) -> str:
+    if not node.duration:
+        return show_f(node.value)
+    return ("-" if node.value < 0 else "") + show_duration(round(abs(node.value) * 1e9))
+
+
+def _length(node: tree.Length) -> str:
+    """A duration in brackets or after `offset`: numbers become durations."""
+    if isinstance(node, tree.Span):
+        return text(node)
+    return ("-" if node.value < 0 else "") + show_duration(round(abs(node.value) * 1e9))
+
+
+def _span(node: tree.Span) -> str:
+    left = text(node.left) if node.left is not None else ""
+    right = text(node.right) if node.right is not None else ""
+    if node.op in ("step", "range"):
+        shown = f"{node.op}()"
+    elif node.op in ("min_of", "max_of"):
+        shown = f"{node.op}({left}, {right})"
+    elif node.left is None:
+        shown = ("-" if node.op == "-" else "") + right
+    else:
+        shown = f"{left} {node.op} {right}"
+    return f"({shown})" if node.wrapped else shown
+
+
+def _at(node: tree.Timed) -> str:
+    if node.at_ms is not None:
+        return f" @ {node.at_ms / 1000.0:.3f}"
+    return f" @ {node.anchor}()" if node.anchor else ""
+
+
+def _offset(node: tree.Timed) -> str:
+    return f" offset {_length(node.offset)}" if node.offset is not None else ""
+
+
+def _braces(node: tree.Selector) -> str:
+    shown = [
+        f"{_name(each.name)}{each.op}{quote(each.value)}"
+        for each in node.matchers
+        if not (each.name == NAME and each.op == "=" and each.value == node.name != "")
+    ]
+    return node.name + ("{" + ",".join(sorted(shown)) + "}" if shown else "")
+
+
+def _extension(node: tree.Selector) -> str:
+    return f" {node.extended}" if node.extended else ""
+
+
+def _selector(node: tree.Selector) -> str:
+    return _braces(node) + _at(node) + _extension(node) + _offset(node)
+
+
+def _range(node: tree.Range) -> str:
+    inner = node.selector
+    return f"{_braces(inner)}[{_length(node.length)}]{_extension(inner)}{_at(inner)}{_offset(inner)}"
+
+
+def _suffix(node: tree.Subquery) -> str:
+    step = _length(node.step) if node.step is not None else ""
+    return f"[{_length(node.length)}:{step}]{_at(node)}{_offset(node)}"
+
+
+def _clause(node: tree.Aggregate) -> str:
+    if node.without:
+        return f"{node.op} without ({_names(node.labels)}) "
+    return f"{node.op} by ({_names(node.labels)}) " if node.labels else node.op
+
+
+def _aggregate(node: tree.Aggregate) -> str:
+    param = text(node.param) + ", " if node.param is not None else ""
+    return f"{_clause(node)}({param}{text(node.expr)})"
+
+
+def _operator(node: tree.Binary) -> str:
+    shown = node.op + (" bool" if node.return_bool else "")
+    if node.labels or node.on or node.group:
+        shown += f" {'on' if node.on else 'ignoring'} ({_names(node.labels)})"
+    if node.group:
+        shown += f" group_{node.group} ({_names(node.include)})"
+    return shown
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    tree.Number: _number,
+    tree.Text: lambda node: quote(node.value),
+    tree.Span: _span,
+    tree.Selector: _selector,
+    tree.Range: _range,
+    tree.Subquery: lambda node: text(node.expr) + _suffix(node),
+    tree.Paren: lambda node: f"({text(node.expr)})",
+    tree.Unary: lambda node: node.op + text(node.expr),
+    tree.Binary: lambda node: f"{text(node.left)} {_operator(node)} {text(node.right)}",
+    tree.Call: lambda node: f"{node.name}({', '.join(map(text, node.args))})",
+    tree.Aggregate: _aggregate,
+}
+
+
+def text(node: tree.Node) -> str:
+    """The node on one line."""
+    return _TEXTS[type(node)](node)
+
+
+def pretty(node: tree.Node, level: int = 0) -> str:
+    """The node over several lines where one would be longer than 100 characters."""
+    indent = "  " * level
+    shown = text(node)
+    if isinstance(node, tree.Unary):
+        return indent + node.op + pretty(node.expr, level).strip()
+    short = len(shown.encode()) <= MAX_LINE
+    if isinstance(node, tree.Subquery):
+        return shown if short else pretty(node.expr, level) + _suffix(node)
+    if short or isinstance(node, tree.Selector | tree.Range | tree.Number | tree.Text):
+        return indent + shown
+    if isinstance(node, tree.Paren):
+        return f"{indent}(\n{pretty(node.expr, level + 1)}\n{indent})"
+    if isinstance(node, tree.Binary):
+        left, right = pretty(node.left, level + 1), pretty(node.right, level + 1)
+        return f"{left}\n{indent}{_operator(node)}\n{right}"
+    if isinstance(node, tree.Aggregate):
+        param = pretty(node.param, level + 1) + ",\n" if node.param is not None else ""
+        return f"{indent}{_clause(node)}(\n{param}{pretty(node.expr, level + 1)}\n{indent})"
+    assert isinstance(node, tree.Call), type(node)
+    args = ",\n".join(pretty(each, level + 1) for each in node.args)
+    return f"{indent}{node.name}(\n{args}\n{indent})"
