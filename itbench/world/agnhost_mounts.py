@@ -55,8 +55,8 @@ def _test(call: Command, name: str, path: str) -> bool:
     if name == "file_owner":
         call.io.out(f'owner UID of "{path}": 0\nowner GID of "{path}": 0\n')
     elif name in ("file_mode", "file_perm"):
-        call.io.out(f'{name[5:]}{"s" if name == "file_perm" else ""} of file "{path}": {"d" if folder else "-"}')
-        call.io.out("rwxr-xr-x\n" if folder else "rw-r--r--\n")
+        what = "perms" if name == "file_perm" else "mode"
+        call.io.out(f'{what} of file "{path}": {"drwxr-xr-x" if folder else "-rw-r--r--"}\n')
     else:
         call.io.out(f'content of file "{path}": {text}\n')
     return True

@@ -16,7 +16,11 @@ REASONS = {
     500: "Internal Server Error",
     502: "Bad Gateway",
     503: "Service Unavailable",
+    201: "Created",
     400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    409: "Conflict",
     405: "Method Not Allowed",
     504: "Gateway Timeout",
     429: "Too Many Requests",
@@ -34,7 +38,8 @@ class _Curl:
 
     def __init__(self, argv: list[str]) -> None:
         self.method, self.body, self.url, self.output, self.format = "", "", "", "", ""
-        self.headers: dict[str, str] = {}
+        self.headers: dict[str, str] = {"User-Agent": "curl/8.14.1", "Accept": "*/*"}
+        self.trusts, self.authority = False, ""
         self.silent = self.show = self.include = self.fail = self.verbose = self.head = False
         self.limit = TIMEOUT_S
         items = iter(argv)
@@ -58,8 +63,10 @@ class _Curl:
         elif item in ("-m", "--max-time", "--connect-timeout"):
             value = next(items, "")
             self.limit = min(self.limit, float(value)) if re.fullmatch(r"\d+(\.\d+)?", value) else self.limit
-        elif item in ("-u", "--user", "-A", "--user-agent", "--retry", "-b", "-x", "--cacert", "-e"):
+        elif item in ("-u", "--user", "-A", "--user-agent", "--retry", "-b", "-x", "-e"):
             next(items, "")
+        elif item == "--cacert":
+            self.authority = next(items, "")
         elif item == "--url":
             self.url = next(items, "")
         elif item.startswith("--"):
@@ -71,6 +78,7 @@ class _Curl:
                     "--include": "i",
                     "--head": "I",
                     "--verbose": "v",
+                    "--insecure": "k",
                 }.get(item, "")
             )
         elif item.startswith("-") and len(item) > 1:
@@ -87,6 +95,7 @@ class _Curl:
         self.fail = self.fail or "f" in letters
         self.head = self.head or "I" in letters
         self.verbose = self.verbose or "v" in letters
+        self.trusts = self.trusts or "k" in letters
 
 
 def curl(call: Command) -> Steps:
@@ -104,7 +113,24 @@ def curl(call: Command) -> Steps:
     response, reason = call.machine.http(host, port, request)
     if response is None:
         return (yield from _curl_failed(call, options, host, port, reason))
+    problem = _distrust(call, options, response)
+    if problem is not None:
+        if not options.silent or options.show:
+            call.io.err(f"curl: ({problem[0]}) {problem[1]}\n")
+        return problem[0]
     return _curl_answered(call, options, response)
+
+
+def _distrust(call: Command, options: _Curl, response: Response) -> tuple[int, str] | None:
+    """The code and the words of a refusal of the server's certificate. Which authority a file holds is not looked at."""
+    if not options.url.startswith("https:") or not response.certificate or options.trusts:
+        return None
+    if not options.authority:
+        more = "More details here: https://curl.se/docs/sslcerts.html"
+        return 60, f"SSL certificate problem: unable to get local issuer certificate\n{more}"
+    if "BEGIN CERTIFICATE" in (call.machine.read(call.shell.path(options.authority)) or ""):
+        return None
+    return 77, f"error adding trust anchors from file: {options.authority}"
 
 
 def _curl_failed(call: Command, options: _Curl, host: str, port: int, reason: str) -> Steps:
