@@ -145,8 +145,8 @@ def _paths(resource: Resource, ref: str) -> Obj:
             of = f"{_PREFIX}io.k8s.api.autoscaling.v1.Scale" if sub.name == "scale" else ref
             verbs = {method: _operation(resource, method, of, method) for method in ("get", "put", "patch")}
             out[f"{base}/{{name}}/{sub.name}"] = {**verbs, "parameters": [name, *shared]}
-        if resource.namespaced:
-            out[f"{root}/{resource.plural}"] = {"get": many["get"]}
+    if resource.namespaced and "get" in many:
+        out[f"{root}/{resource.plural}"] = {"get": many["get"]}
     if many:
         out[base] = {**many, "parameters": shared}
     if one:

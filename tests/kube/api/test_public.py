@@ -70,6 +70,8 @@ async def test_openapi_documents_serve_apply_and_explain(site: Any) -> None:
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert {row["name"] for row in patch["parameters"]} >= {"dryRun", "fieldManager", "fieldValidation", "force"}
     assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
+    everywhere = document["paths"]["/apis/apps/v1/deployments"]["get"]
+    assert everywhere["x-kubernetes-group-version-kind"]["kind"] == "Deployment"
     pods = document["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
     assert pods["x-kubernetes-patch-merge-key"] == "name"
     assert pods["description"]
