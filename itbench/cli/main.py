@@ -21,6 +21,8 @@ VERBS: dict[str, str] = {
     "down": "end estates that `up` left running",
     "regrade": "grade the evidence of a run again",
     "report": "write the HTML report of a run",
+    "compare": "two agents on the same scenarios: which is better, and how sure that is",
+    "plan": "how many scenarios and trials for which difference",
     "audit": "compliance checks on your own cluster, without an agent",
     "kube": "serve an empty embedded cluster",
     "metrics": "explain the metrics",

@@ -65,7 +65,7 @@ def _add_manner(how: argparse._ArgumentGroup) -> None:
     how.add_argument("--out", default="", metavar="DIR", help="folder of the run (default runs/<time>-<what>)")
     how.add_argument("--resume", default="", metavar="DIR", help="go on with a run")
     how.add_argument(
-        "--fail-under", type=float, default=None, metavar="X", help="exit 1 when the share of passes is below X"
+        "--fail-under", type=float, default=None, metavar="X", help="exit 1 when pass@1 of an agent is below X"
     )
 
 

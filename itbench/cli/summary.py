@@ -8,7 +8,7 @@ from textwrap import shorten
 from itbench.cli.common import table
 from itbench.core.causes import rule
 from itbench.core.documents.result import Result
-from itbench.evaluate.metrics import pass_at_1
+from itbench.evaluate.standing import lines, standings
 from itbench.run.runs import Run
 
 
@@ -30,6 +30,7 @@ def summarize(todo: Run, errors: list[tuple[str, int]], arguments: argparse.Name
             "run": str(todo.folder.path),
             "outcomes": counts,
             "errors": len(errors),
+            "agents": [each.as_json() for each in standings(results)],
             "report": report,
         }
         print(json.dumps(done), flush=True)
@@ -48,14 +49,9 @@ def _print(results: list[Result], todo: Run, report: str, reference: bool) -> No
     rows = [(r.scenario, r.agent, str(r.trial), r.outcome.upper(), _why(r), _time(r)) for r in results]
     print(table(rows, ("SCENARIO", "AGENT", "TRIAL", "OUTCOME", "WHY", "RECOVERED")))
     if len(results) > 1:
-        for agent in dict.fromkeys(result.agent for result in results):
-            outcomes = [str(result.outcome) for result in results if result.agent == agent]
-            share = pass_at_1(outcomes)
-            invalid = outcomes.count("invalid")
-            text = (
-                "no valid trial" if share is None else f"pass@1 {share:.3f} of {len(outcomes) - invalid} valid trials"
-            )
-            print(f"{agent}: {text}" + (f", {invalid} invalid" if invalid else ""))
+        for each in standings(results):
+            first, *more = lines(each)
+            print(f"{each.agent}: {' '.join(first)}", *(f"  {what}: {fact}" for what, fact in more), sep="\n")
     if reference:
         print("No agent was named: the reference repair ran.")
     print(f"Report: {report}")
@@ -79,5 +75,6 @@ def _exit_code(results: list[Result], errors: list[tuple[str, int]], fail_under:
         return max(code for _, code in errors)
     if any(rule(result.cause).outcome == "invalid" for result in results):
         return 3
-    share = pass_at_1([str(result.outcome) for result in results])
-    return 1 if fail_under is not None and (share is None or share < fail_under) else 0
+    rates = [each.pass_rate.value for each in standings(results)]
+    missed = not rates or any(rate is None or rate < (fail_under or 0.0) for rate in rates)
+    return 1 if fail_under is not None and missed else 0

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from itbench.core.documents.scenario import RootCause
+from itbench.core.statistics import repeats
 from itbench.evaluate import diagnosis, finops, metrics, policies
 
 
@@ -15,8 +16,8 @@ def diagnosis_score(predicted: list[tuple[str, str]], truth: list[dict[str, Any]
 
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "sre/pass_at_1": metrics.pass_at_1,
-    "sre/pass_at_k": metrics.pass_at_k,
-    "sre/pass_hat_k": metrics.pass_hat_k,
+    "sre/pass_at_k": repeats.pass_at_k,
+    "sre/pass_hat_k": repeats.pass_hat_k,
     "sre/time_to_mitigate": metrics.time_to_recover,
     "sre/requests_lost": metrics.requests_lost,
     "sre/destructive_actions": metrics.destructive_actions,

@@ -1,31 +1,17 @@
 """Metrics of one trial and of many, each the implementation of a card under `metrics/`."""
 
-from math import comb, inf
+from math import inf
 from typing import Any
 
 from itbench.core.documents.result import CheckResult, Evidence
 from itbench.core.documents.scenario import Scenario
+from itbench.core.statistics.invalid import bounds
 from itbench.evaluate.journeys import Bound, Level, Row, recovered_at, requests
 
 
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """Unbiased pass@k: the chance that at least one of k trials drawn without replacement from n (c of them passes) passes."""
-    if not 0 <= c <= n or not 1 <= k <= n:
-        raise ValueError(f"pass@k needs 0 <= c <= n and 1 <= k <= n, got n={n}, c={c}, k={k}")
-    return 1.0 - comb(n - c, k) / comb(n, k)
-
-
-def pass_hat_k(n: int, c: int, k: int) -> float:
-    """Unbiased pass^k: the chance that all of k trials drawn without replacement from n (c of them passes) pass."""
-    if not 0 <= c <= n or not 1 <= k <= n:
-        raise ValueError(f"pass^k needs 0 <= c <= n and 1 <= k <= n, got n={n}, c={c}, k={k}")
-    return comb(c, k) / comb(n, k)
-
-
 def pass_at_1(outcomes: list[str]) -> float | None:
-    """Share of passes among valid outcomes; None when none is valid."""
-    valid = [outcome for outcome in outcomes if outcome in ("pass", "fail")]
-    return valid.count("pass") / len(valid) if valid else None
+    """Share of passes among the valid trials of one scenario; None when none is valid."""
+    return bounds(*(outcomes.count(each) for each in ("pass", "fail", "invalid"))).valid_only
 
 
 def time_to_recover(

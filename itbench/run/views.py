@@ -7,7 +7,7 @@ from typing import Any
 from itbench.core.documents.result import Action, Evidence, Result
 from itbench.core.errors import ItbenchError
 from itbench.evaluate.journeys import Row
-from itbench.evaluate.metrics import pass_at_1
+from itbench.evaluate.standing import lines, standings
 from itbench.report.html import render_run
 from itbench.report.junit import render_junit
 from itbench.report.model import ActionView, AlertView, CheckView, Point, RunView, Slo, TrialView
@@ -115,13 +115,7 @@ def run_view(folder: RunFolder) -> RunView:
 
 
 def _headline(results: list[Result]) -> list[tuple[str, str]]:
-    lines = []
-    for agent in dict.fromkeys(result.agent for result in results):
-        outcomes = [str(result.outcome) for result in results if result.agent == agent]
-        share, invalid = pass_at_1(outcomes), outcomes.count("invalid")
-        text = "no valid trial" if share is None else f"{share:.0%} of {len(outcomes) - invalid} passed"
-        lines.append((agent, text + (f", {invalid} invalid" if invalid else "")))
-    return lines
+    return [(f"{each.agent}: {what}", fact) for each in standings(results) for what, fact in lines(each)]
 
 
 def _facts(folder: RunFolder) -> dict[str, str]:

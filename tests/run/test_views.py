@@ -88,8 +88,10 @@ def test_a_run_counts_by_agent_and_leaves_damaged_trials_out(tmp_path: Path) -> 
     run = RunFolder(tmp_path)
     view = run_view(run)
     headline = dict(view.headline)
-    assert headline["oracle"] == "100% of 1 passed"
-    assert headline["nop"] == "0% of 1 passed, 1 invalid"
+    one = "1 valid trial of 1 scenario"
+    assert headline["oracle: pass@1"] == f"1.000 [?: one family only: nothing to compare it with], {one}"
+    assert f"{one}; 1 invalid (as failed 0.000, bounds 0.000 to 0.500 of all trials)" in headline["nop: pass@1"]
+    assert headline["nop: time to mitigate"].startswith("40 s")
     assert len(view.trials) == 3
     text = write_report(run).read_text()
     assert "Incident timeline" in text

@@ -3,14 +3,14 @@
 Called by `itbench compare`. Pairing is free precision: what makes a scenario hard is hard for both, and cancels.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, fsum
+from math import comb, fsum, sqrt
 from typing import TypeVar
 
 from itbench.core.statistics.clusters import families
-from itbench.core.statistics.estimate import Estimate
-from itbench.core.statistics.headline import clustered_t
+from itbench.core.statistics.estimate import Estimate, undefined
+from itbench.core.statistics.headline import SAME, clustered_t, fixed_suite
 from itbench.core.statistics.quantiles import t_cdf, t_quantile
 
 K = TypeVar("K", bound=Hashable)
@@ -58,33 +58,33 @@ def sign_flip(d: Mapping[K, float], family_of: Mapping[K, str], *, seed: int = 0
     Source: Good 2005; Cameron, Gelbach and Miller 2008 (clusters).
     """
     totals = [fsum(d[name] for name in members) for members in families(list(d), family_of).values()]
-    # Families that do not differ change no flip; the order of the others is no information.
-    moved = sorted(total for total in totals if abs(total) > _TIE)
+    # Families that do not differ change no flip; order and sign of the others are no information for the flips.
+    moved = sorted(abs(total) for total in totals if abs(total) > _TIE)
     count = len(moved)
     if not moved:
         return Permutation(1.0, True, 1.0, 0)
     floor = 2.0 ** (1 - count)
     if count <= EXACT_FAMILIES:
-        return Permutation(_enumerated(moved), True, floor, count)
-    return Permutation(max(floor, _drawn(moved, seed, draws)), False, floor, count)
+        return Permutation(_enumerated(moved, fsum(totals)), True, floor, count)
+    return Permutation(max(floor, _drawn(moved, fsum(totals), seed, draws)), False, floor, count)
 
 
-def _enumerated(totals: list[float]) -> float:
+def _enumerated(totals: list[float], seen: float) -> float:
     """Share of all sign patterns whose sum is at least as far from 0. The first sign is fixed: both halves are alike."""
     sums = [totals[0]]
     for total in totals[1:]:
         sums = [each + sign for each in sums for sign in (total, -total)]
-    observed = abs(fsum(totals)) - _TIE
+    observed = abs(seen) - _TIE
     return float(sum(abs(each) >= observed for each in sums) / len(sums))
 
 
-def _drawn(totals: list[float], seed: int, draws: int) -> float:
+def _drawn(totals: list[float], seen: float, seed: int, draws: int) -> float:
     import numpy as np
 
     generator = np.random.Generator(np.random.PCG64(seed))
     signs = generator.integers(0, 2, size=(draws, len(totals)), dtype=np.int8) * 2 - 1
     sums = np.abs(signs @ np.asarray(totals))
-    return float((np.count_nonzero(sums >= abs(fsum(totals)) - _TIE) + 1) / (draws + 1))
+    return float((np.count_nonzero(sums >= abs(seen) - _TIE) + 1) / (draws + 1))
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -143,6 +143,34 @@ def compare(
     """
     d = differences(a, b)
     return Comparison(clustered_t(d, family_of, level), sign_flip(d, family_of, seed=seed), record(d))
+
+
+def fixed_suite_difference(
+    a: Mapping[K, Sequence[float]], b: Mapping[K, Sequence[float]], level: float = 0.95
+) -> Estimate:
+    """A - B as an estimate for another run of exactly these scenarios, for regression gates.
+
+    Args:
+        a: scenario -> scores of A's valid trials. b: the same of B, for the same scenarios.
+        level: of the interval; standard errors add in squares, degrees of freedom by Welch and Satterthwaite.
+
+    Returns:
+        Undefined where a scenario has fewer than two trials of an agent, or no trial differs from the others of its scenario.
+    """
+    parts = [fixed_suite(each, level) for each in (a, b)]
+    if parts[0].value is None or parts[1].value is None:
+        return undefined("no valid trial", question=SAME)
+    value = parts[0].value - parts[1].value
+    reason = next((part.undefined_reason for part in parts if part.undefined_reason), "")
+    if reason:
+        return undefined(reason, value=value, n_units=len(a), question=SAME)
+    terms = [((part.se or 0.0) ** 2, part.df or 1.0) for part in parts]
+    variance = fsum(term for term, _ in terms)
+    if variance <= 0:
+        return undefined("all trials of a scenario are alike: no spread to judge by", value=value, question=SAME)
+    df, se = variance**2 / fsum(term * term / each for term, each in terms), sqrt(variance)
+    half = t_quantile((1 + level) / 2, df) * se
+    return Estimate(value, value - half, value + half, level, df, "t within scenarios, Welch", len(a), SAME, se=se)
 
 
 def equivalence(difference: Estimate, margin: float) -> float | None:
