@@ -15,6 +15,8 @@ Labels = tuple[tuple[str, str], ...]
 """A label set: (name, value) pairs sorted by name, without empty values."""
 
 NAME = "__name__"
+RESERVED = frozenset((NAME, "__type__", "__unit__"))
+"""Labels that describe the metric; a series that is no longer that metric loses them."""
 
 
 class LabelList(tuple[Labels, ...]):

@@ -6,11 +6,11 @@ Control structures (`if`, `range`, `with`) and queries are refused with the erro
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from math import isinf, isnan
 from typing import Any
 
 from itbench.telemetry.labels import compile_regex
+from itbench.telemetry.promql.gotext import show_g
 from itbench.telemetry.promql.relabel import expand as expand_groups
 from itbench.telemetry.promql.values import format_plain
 
@@ -23,17 +23,6 @@ _SMALL = ("", "m", "u", "n", "p", "f", "a", "z", "y")
 
 class TemplateError(ValueError):
     """What is wrong with a template."""
-
-
-def show_float(value: float) -> str:
-    """A number as Go prints it: exponents below 1e-4 and from 1e6 on."""
-    if value == 0 or isnan(value) or isinf(value) or 1e-4 <= abs(value) < 1e6:
-        return format_plain(value)
-    number = Decimal(repr(value)).normalize()
-    sign, digits, _ = number.as_tuple()
-    mantissa = str(digits[0]) + ("." + "".join(map(str, digits[1:])) if len(digits) > 1 else "")
-    exponent = number.adjusted()
-    return f"{'-' if sign else ''}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
 
 
 def _four(value: float) -> str:
@@ -169,7 +158,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return show_float(value) if isinstance(value, float) else str(value)
+    return show_g(value) if isinstance(value, float) else str(value)
 
 
 class _Pipeline:

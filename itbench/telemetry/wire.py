@@ -7,7 +7,8 @@ import orjson
 
 from itbench.telemetry.labels import Labels
 from itbench.telemetry.metrics import Floats
-from itbench.telemetry.promql.values import Result, Series, format_float
+from itbench.telemetry.promql.gotext import shown
+from itbench.telemetry.promql.values import Result, Series, format_float, format_plain
 
 
 def format_floats(values: Floats) -> list[str]:
@@ -27,7 +28,10 @@ def format_times(t: Floats, epoch_s: float) -> list[str]:
 
 
 def _metric(labels: Labels) -> bytes:
-    return orjson.dumps(dict(labels))
+    try:
+        return orjson.dumps(dict(labels))
+    except TypeError:  # bytes that are no UTF-8
+        return orjson.dumps({shown(name): shown(value) for name, value in labels})
 
 
 class _Points:
@@ -55,9 +59,10 @@ def encode_result(result: Result, epoch_s: float) -> bytes:
     """
     if result.kind == "string":
         (time,) = format_times(np.array([result.at]), epoch_s)
-        body = b"[" + time.encode() + b"," + orjson.dumps(result.text) + b"]"
+        body = b"[" + time.encode() + b"," + orjson.dumps(shown(result.text)) + b"]"
     elif result.kind == "scalar":
-        body = _Points(epoch_s).text(result.series[0]).encode()
+        (time,) = format_times(result.series[0].t, epoch_s)
+        body = f'[{time},"{format_plain(float(result.series[0].v[0]))}"]'.encode()
     else:
         key = b"value" if result.kind == "vector" else b"values"
         items, texts = [], _Points(epoch_s)

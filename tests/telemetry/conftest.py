@@ -157,19 +157,19 @@ class Prometheus:
         body = urllib.parse.urlencode(params).encode()
         try:
             with urllib.request.urlopen(f"{self.url}{path}", body or None, timeout=30) as answer:
-                return dict(orjson.loads(answer.read()))
+                return dict(orjson.loads(answer.read().decode(errors="replace")))
         except urllib.error.HTTPError as error:
             with error:
-                return dict(orjson.loads(error.read()))
+                return dict(orjson.loads(error.read().decode(errors="replace")))
 
     def fetch(self, path: str, params: dict[str, str]) -> dict[str, Any]:
         """An API call by GET; error answers are returned like others."""
         try:
             with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(params)}", timeout=30) as answer:
-                return dict(orjson.loads(answer.read()))
+                return dict(orjson.loads(answer.read().decode(errors="replace")))
         except urllib.error.HTTPError as error:
             with error:
-                return dict(orjson.loads(error.read()))
+                return dict(orjson.loads(error.read().decode(errors="replace")))
 
     def write(self, body: bytes) -> None:
         """Remote write."""
@@ -197,31 +197,37 @@ def _ready(url: str, process: "subprocess.Popen[bytes]") -> bool:
     return False
 
 
+def launch(home: Path, config: str) -> "tuple[str, subprocess.Popen[bytes]]":
+    """Start the real Prometheus; its address and its process."""
+    folder = os.environ["ITBENCH_REAL"]
+    path = subprocess.run(
+        [sys.executable, f"{folder}/cluster.py", "program", "prometheus"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (home / "prometheus.yml").write_text(config)
+    url = f"http://127.0.0.1:{free_port()}"
+    argv = [path, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data"]
+    argv += ["--web.enable-remote-write-receiver", f"--web.listen-address={url[7:]}"]
+    argv += ["--storage.tsdb.retention.time=100y"]
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(argv, stdout=log, stderr=log, cwd=home)
+    if not _ready(url, process):
+        process.kill()
+        process.wait(20)
+        raise RuntimeError("Prometheus did not start: " + (home / "log").read_text()[-2000:])
+    return url, process
+
+
 @pytest.fixture(scope="session")
 def start_prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Prometheus]]:
     """Starts a real Prometheus with a configuration; skips where there is none."""
     folder = os.environ.get("ITBENCH_REAL")
     if not folder or not (Path(folder) / "cluster.py").exists():
         pytest.skip("ITBENCH_REAL does not name the folder with the real programs")
-    path = subprocess.run(
-        [sys.executable, f"{folder}/cluster.py", "program", "prometheus"], check=True, capture_output=True, text=True
-    ).stdout.strip()
     running: list[subprocess.Popen[bytes]] = []
 
     def start(config: str) -> Prometheus:
-        home = tmp_path_factory.mktemp("prometheus")
-        (home / "prometheus.yml").write_text(config)
-        url = f"http://127.0.0.1:{free_port()}"
-        argv = [path, f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data"]
-        argv += [
-            "--web.enable-remote-write-receiver",
-            f"--web.listen-address={url[7:]}",
-            "--storage.tsdb.retention.time=100y",
-        ]
-        with (home / "log").open("wb") as log:
-            running.append(subprocess.Popen(argv, stdout=log, stderr=log, cwd=home))
-        if not _ready(url, running[-1]):
-            pytest.fail("Prometheus did not start: " + (home / "log").read_text()[-2000:])
+        url, process = launch(tmp_path_factory.mktemp("prometheus"), config)
+        running.append(process)
         return Prometheus(url)
 
     yield start

@@ -15,8 +15,9 @@ from itbench.core.errors import UsageError
 from itbench.telemetry.labels import Matcher
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import query_instant
+from itbench.telemetry.promql.gotext import show_g
 from itbench.telemetry.rules import RuleEngine, firing_spans, groups_from_objects, parse_groups
-from itbench.telemetry.templates import expand, show_float
+from itbench.telemetry.templates import expand
 
 STEP = 30.0
 
@@ -251,4 +252,4 @@ def test_a_template_that_cannot_be_expanded_says_so() -> None:
     ],
 )
 def test_values_are_printed_as_go_prints_them(value: float, text: str) -> None:
-    assert show_float(value) == text
+    assert show_g(value) == text

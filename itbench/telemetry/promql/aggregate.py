@@ -6,9 +6,10 @@ from math import isnan
 
 import numpy as np
 
-from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
+from itbench.telemetry.labels import RESERVED, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Bools, Floats
-from itbench.telemetry.promql.gotext import show_g
+from itbench.telemetry.promql import compensated
+from itbench.telemetry.promql.gotext import is_utf8, quote, show_g
 from itbench.telemetry.promql.over_time import quantile_of
 from itbench.telemetry.promql.samples import Ints
 from itbench.telemetry.promql.values import QueryError, Vector, empty, format_plain, somewhere
@@ -34,7 +35,7 @@ class Groups:
 def group_key(labels: Labels, names: frozenset[str], *, without: bool) -> Labels:
     """The labels of the group that a series belongs to."""
     if without:
-        return tuple(pair for pair in labels if pair[0] not in names and pair[0] != NAME)
+        return tuple(pair for pair in labels if pair[0] not in names and pair[0] not in RESERVED)
     return tuple(pair for pair in labels if pair[0] in names)
 
 
@@ -63,13 +64,26 @@ def fold(operation: str, vector: Vector, groups: Groups) -> Vector:
     return Vector(groups.labels, SIMPLE[operation](values, present, count, groups), count > 0)
 
 
+def _added(values: Floats, present: Bools, count: Floats, groups: Groups, exact: Callable[..., Floats]) -> Floats:
+    """Sums; those that cancel or overflow are what `exact` gives."""
+    there = np.where(present, values, 0.0)
+    sums = np.asarray(np.add.reduceat(there, groups.starts, axis=0) + 0.0)  # no negative zero
+    if exact is compensated.mean:
+        sums = sums / count
+    doubtful = compensated.doubtful(sums, there, lambda sizes: np.add.reduceat(sizes, groups.starts, axis=0))
+    ends = np.append(groups.starts, len(groups.order))
+    for group, step in np.argwhere(doubtful).tolist() if doubtful is not None else ():
+        members = slice(ends[group], ends[group + 1])
+        sums[group, step] = exact(values[members, step], present[members, step])
+    return sums
+
+
 def _sum(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
-    sums = np.add.reduceat(np.where(present, values, 0.0), groups.starts, axis=0)
-    return np.asarray(sums + 0.0)  # no negative zero
+    return _added(values, present, count, groups, compensated.total)
 
 
 def _avg(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
-    return _sum(values, present, count, groups) / count
+    return _added(values, present, count, groups, compensated.mean)
 
 
 def _min(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
@@ -81,9 +95,16 @@ def _max(values: Floats, present: Bools, count: Floats, groups: Groups) -> Float
 
 
 def _stdvar(values: Floats, present: Bools, count: Floats, groups: Groups) -> Floats:
-    sizes = np.diff(np.append(groups.starts, len(groups.order)))
-    mean = np.repeat(_avg(values, present, count, groups), sizes, axis=0)
-    return _sum((values - mean) ** 2, present, count, groups) / count
+    ends = np.append(groups.starts, len(groups.order))
+    mean = np.add.reduceat(np.where(present, values, 0.0), groups.starts, axis=0) / count
+    apart = np.where(present, (values - np.repeat(mean, np.diff(ends), axis=0)) ** 2, 0.0)
+    found = np.asarray(np.add.reduceat(apart, groups.starts, axis=0) / count)
+    for group, step in np.argwhere(
+        (found < compensated.TIGHT * mean * mean) | ~np.isfinite(found) & ~np.isnan(mean)
+    ).tolist():
+        members = slice(ends[group], ends[group + 1])
+        found[group, step] = compensated.variance(values[members, step], present[members, step], carry=False)
+    return found
 
 
 Folding = Callable[[Floats, Bools, Floats, Groups], Floats]
@@ -105,7 +126,8 @@ def outliers(q: Floats) -> list[float]:
     """What Prometheus looks at to see whether all of `q` are quantiles: NaN, the greatest, and the least."""
     if np.isnan(q).any():
         return [np.nan]
-    return [each for each in (float(q.max()), float(q.min())) if not 0 <= each <= 1]
+    most, least = float(q.max()), float(q.min())
+    return [*([most] if most > 1 else []), *([least] if least < 0 else [])]
 
 
 def quantile(vector: Vector, groups: Groups, q: Floats) -> Vector:
@@ -121,6 +143,8 @@ def quantile(vector: Vector, groups: Groups, q: Floats) -> Vector:
 
 def count_values(vector: Vector, groups: Groups, label: str) -> Vector:
     """How many series of each group have each value; the value becomes a label."""
+    if not label or not is_utf8(label):
+        raise QueryError(f"invalid label name {quote(label)}")
     steps = vector.values.shape[1]
     counts: dict[Labels, Floats] = {}
     for key, rows in zip(groups.labels, groups.rows, strict=True):
@@ -170,16 +194,20 @@ def _best_of_ties(keys: list[float], count: int) -> list[int]:
         elif heap[0][0] < key or (isnan(heap[0][0]) and not isnan(key)):
             heap[0] = (key, row)
             _sink(heap)
-    return [row for _, row in sorted(heap, key=lambda each: (isnan(each[0]), -each[0], each[1]))]
+    for last in range(1, len(heap)):  # an insertion sort, whose order of equals Prometheus shows
+        place = last
+        while place and _worse(heap[place - 1][0], heap[place][0]):
+            heap[place - 1], heap[place] = heap[place], heap[place - 1]
+            place -= 1
+    return [row for _, row in heap]
 
 
 def _best(values: Floats, count: int, sign: float) -> list[int]:
     """Places of the `count` greatest of sign * values, best first; NaN is the worst."""
     keys = sign * values
-    if len(keys) > count:
-        ranked = np.sort(np.where(np.isnan(keys), -np.inf, keys))[::-1]
-        if ranked[count - 1] == ranked[count]:
-            return _best_of_ties(keys.tolist(), count)
+    ranked = np.sort(np.where(np.isnan(keys), -np.inf, keys))[::-1][: count + 1]
+    if (ranked[1:] == ranked[:-1]).any():
+        return _best_of_ties(keys.tolist(), count)
     order = np.lexsort((-keys, np.isnan(keys)))
     return [int(place) for place in order[:count]]
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
+from itbench.telemetry.labels import RESERVED, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql.gotext import label_name, quote
 from itbench.telemetry.promql.values import QueryError, Vector, empty, join_equal, somewhere
 
 ARITHMETIC: dict[str, Callable[[Floats, Floats], Floats]] = {
@@ -27,6 +28,8 @@ COMPARISON: dict[str, Callable[[Floats, Floats], Bools]] = {
     "<=": np.less_equal,
 }
 SETS = ("and", "or", "unless")
+TRIMS = ("</", ">/")
+"""Operators of native histograms: with numbers they give nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,13 @@ class Matching:
         """The part of a label set that has to be equal."""
         if self.on:
             return tuple(pair for pair in labels if pair[0] in self.labels)
-        return tuple(pair for pair in labels if pair[0] not in self.labels and pair[0] != NAME)
+        return tuple(pair for pair in labels if pair[0] not in self.labels and pair[0] not in RESERVED)
 
 
 def scalars(op: str, left: Floats, right: Floats) -> Floats:
     """Scalar with scalar; comparisons give 0 or 1."""
+    if op in TRIMS:
+        raise QueryError(f'operator "{op}" not allowed for Scalar operations')
     if op in COMPARISON:
         return COMPARISON[op](left, right).astype(float)
     return ARITHMETIC[op](left, right)
@@ -112,29 +117,35 @@ def sets(op: str, left: Vector, right: Vector, matching: Matching) -> Vector:
 
 def show(labels: Labels) -> str:
     """A label set as Prometheus prints it in messages."""
-    inner = ", ".join(f'{key}="{value}"' for key, value in labels)
+    inner = ", ".join(f"{label_name(key)}={quote(value)}" for key, value in labels)
     return f"{{{inner}}}"
 
 
 def _check_one_side(vector: Vector, groups: dict[Labels, list[int]], needed: Bools, side: str) -> None:
     """The one side must have at most one element per match at each step where the other side has any (`needed`, (T,))."""
+    found: list[tuple[int, int, int, Labels]] = []
     for signature, rows in groups.items():
         if len(rows) < 2:
             continue
         crowded = (vector.present[rows].sum(axis=0) > 1) & needed
         if crowded.any():
             step = int(np.argmax(crowded))
-            first, second = sorted([vector.labels[row] for row in rows if vector.present[row, step]][:2])
-            raise QueryError(
-                f"found duplicate series for the match group {show(signature)} on the {side} hand-side of the operation: "
-                f"[{show(first)}, {show(second)}];many-to-many matching not allowed: matching labels must be unique on one side"
-            )
+            first, second = [row for row in rows if vector.present[row, step]][:2]
+            found.append((step, second, first, signature))
+    if not found:
+        return
+    _, second, first, signature = min(found)  # the one that is met first
+    shown = sorted(show(vector.labels[row]) for row in (first, second))
+    raise QueryError(
+        f"found duplicate series for the match group {show(signature)} on the {side} hand-side of the operation: "
+        f"[{shown[0]}, {shown[1]}];many-to-many matching not allowed: matching labels must be unique on one side"
+    )
 
 
 def _result_labels(many: Labels, one: Labels, op: str, matching: Matching) -> Labels:
     labels = dict(many)
     if op in ARITHMETIC or matching.return_bool:
-        labels.pop(NAME, None)
+        labels = {name: value for name, value in labels.items() if name not in RESERVED}
     if not matching.many:
         labels = {name: value for name, value in labels.items() if (name in matching.labels) == matching.on}
     taken = dict(one)

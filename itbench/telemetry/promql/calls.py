@@ -7,7 +7,7 @@ import numpy as np
 
 from itbench.telemetry.labels import NAME, LabelList, Labels, freeze
 from itbench.telemetry.metrics import Bools, Floats
-from itbench.telemetry.promql import elementwise, histograms, over_time, relabel, tree
+from itbench.telemetry.promql import elementwise, extended, histograms, over_time, relabel, tree
 from itbench.telemetry.promql.notes import COUNTER_ENDINGS
 from itbench.telemetry.promql.values import QueryError, Value, Vector, empty, somewhere
 
@@ -22,6 +22,8 @@ _NATIVE = frozenset(["histogram_avg", "histogram_count", "histogram_stddev", "hi
 def call(query: "Query", node: tree.Call) -> Value:
     """The value of a function call."""
     name, args = node.name, node.args
+    for modifier in filter(None, map(tree.modifier_of, args)):
+        extended.check(name, modifier)
     if name in over_time.PLAIN:
         return _over_range(query, name, args[0])
     if name in elementwise.MATH:
@@ -40,7 +42,8 @@ def call(query: "Query", node: tree.Call) -> Value:
 
 def _over_range(query: "Query", name: str, arg: tree.Node) -> Vector:
     window = query.window(arg)
-    values, present = over_time.PLAIN[name](window)
+    modifier = tree.modifier_of(arg)
+    values, present = extended.evaluate(name, window, modifier) if modifier else over_time.PLAIN[name](window)
     labels = window.samples.labels
     if name in ("rate", "increase"):
         for metric in labels.remember("no counters", lambda: _no_counters(labels)):
@@ -107,12 +110,12 @@ def _clamp(query: "Query", args: list[tree.Node]) -> Vector:
 
 def _clamp_min(query: "Query", args: list[tree.Node]) -> Vector:
     low = query.scalar(args[1])
-    return _each(query.vector(args[0]), lambda values: np.maximum(values, low))
+    return _each(query.vector(args[0]), lambda values: elementwise.maximum(low, values))
 
 
 def _clamp_max(query: "Query", args: list[tree.Node]) -> Vector:
     high = query.scalar(args[1])
-    return _each(query.vector(args[0]), lambda values: np.minimum(values, high))
+    return _each(query.vector(args[0]), lambda values: elementwise.minimum(high, values))
 
 
 def _round(query: "Query", args: list[tree.Node]) -> Vector:

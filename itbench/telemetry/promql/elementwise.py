@@ -25,7 +25,7 @@ MATH: dict[str, Callable[[Floats], Floats]] = {
     "log10": np.log10,
     "log2": np.log2,
     "rad": lambda v: v * np.pi / 180.0,
-    "sgn": np.sign,
+    "sgn": lambda v: np.where(v == 0, v, np.sign(v)),
     "sin": np.sin,
     "sinh": np.sinh,
     "sqrt": np.sqrt,
@@ -99,4 +99,16 @@ def round_to(values: Floats, nearest: Floats) -> Floats:
 
 def clamp(values: Floats, low: Floats, high: Floats) -> Floats:
     """Values within [low, high]; NaN if a bound is NaN."""
-    return np.maximum(low, np.minimum(high, values))
+    return maximum(low, minimum(high, values))
+
+
+def maximum(left: Floats, right: Floats) -> Floats:
+    """The greater: +Inf even beside NaN, and 0 rather than -0."""
+    zeros = (left == 0) & (right == 0)
+    endless = np.isposinf(left) | np.isposinf(right)
+    return np.where(zeros, left + right, np.where(endless, np.inf, np.maximum(left, right)))
+
+
+def minimum(left: Floats, right: Floats) -> Floats:
+    """The lesser: -Inf even beside NaN, and -0 rather than 0."""
+    return -maximum(-left, -right)

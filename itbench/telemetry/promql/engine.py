@@ -8,7 +8,7 @@ import numpy as np
 from itbench.telemetry import timestamps
 from itbench.telemetry.labels import LabelList
 from itbench.telemetry.metrics import STALE, Bools, Floats, MetricStore
-from itbench.telemetry.promql import aggregate, binary, calls, tree
+from itbench.telemetry.promql import aggregate, binary, calls, extended, tree
 from itbench.telemetry.promql.notes import Notes
 from itbench.telemetry.promql.samples import (
     EPOCH_MS,
@@ -22,7 +22,7 @@ from itbench.telemetry.promql.samples import (
 )
 from itbench.telemetry.promql.spans import Spans
 from itbench.telemetry.promql.syntax import parse
-from itbench.telemetry.promql.values import QueryError, Result, Series, Value, Vector
+from itbench.telemetry.promql.values import QueryError, Result, Series, Value, Vector, empty
 
 TOO_MANY = "query processing would load too many samples into memory in query execution"
 _STALE_BITS = np.array([STALE]).view(np.uint64)[0]
@@ -128,6 +128,8 @@ class Query:
     def instant(self, node: tree.Selector) -> tuple[Vector, Floats]:
         """An instant selector: the vector, and the times of its samples in milliseconds (S, T)."""
         times = self.times(node)
+        if node.extended == "smoothed":
+            return self._smoothed(node, times)
         oldest = times - self.options.lookback_s * 1000.0
         samples = self._samples(node, float(oldest.min()), float(times.max()), stale=True)
         high = samples.places(times)
@@ -137,6 +139,12 @@ class Query:
         present: Bools = (high > low) & (values.view(np.uint64) != _STALE_BITS)
         return Vector(samples.labels, values, present), samples.t[last]
 
+    def _smoothed(self, node: tree.Selector, times: Floats) -> tuple[Vector, Floats]:
+        lookback = self.options.lookback_s * 1000.0
+        samples = self._samples(node, float(times.min()) - lookback, float(times.max()) + lookback, stale=False)
+        values, present = extended.smooth(samples, times, lookback)
+        return Vector(samples.labels, values, present), np.broadcast_to(times, values.shape)
+
     def window(self, node: tree.Node) -> Window:
         """A range: of a selector or of a subquery."""
         node = tree.bare(node)
@@ -145,8 +153,12 @@ class Query:
         assert isinstance(node, tree.Range), type(node)
         selector, range_ms = node.selector, self.spans.milliseconds(node.length, positive=True)
         times = self.times(selector)
-        samples = self._samples(selector, float(times.min()) - range_ms, float(times.max()), stale=False)
-        return self._bounded(cut_windows(samples, self.steps, times, range_ms))
+        beyond = self.options.lookback_s * 1000.0 if selector.extended else 0.0
+        low, high = float(times.min()) - range_ms - beyond, float(times.max()) + beyond
+        window = cut_windows(self._samples(selector, low, high, stale=False), self.steps, times, range_ms)
+        if selector.extended:
+            window = extended.widen(window, selector.extended, beyond)
+        return self._bounded(window)
 
     def _subquery(self, node: tree.Subquery) -> Window:
         times, range_ms = self.times(node), self.spans.milliseconds(node.length, positive=True)
@@ -193,6 +205,8 @@ class Query:
     def _binary(self, node: tree.Binary) -> Value:
         op, left, right = node.op, self.evaluate(node.left), self.evaluate(node.right)
         matching = binary.Matching(node.on, node.labels, node.group, node.include, node.return_bool)
+        if op in binary.TRIMS and (isinstance(left, Vector) or isinstance(right, Vector)):
+            return self._trim(node, left, right, matching)
         if isinstance(left, Vector) and isinstance(right, Vector):
             function = binary.sets if op in binary.SETS else binary.vectors
             return function(op, left, right, matching)
@@ -204,6 +218,22 @@ class Query:
             return binary.with_scalar(op, right, left, swapped=True, return_bool=node.return_bool)
         assert isinstance(right, np.ndarray)
         return binary.scalars(op, left, right)
+
+    def _trim(self, node: tree.Binary, left: Value, right: Value, matching: binary.Matching) -> Vector:
+        """An operator of native histograms: it meets what `*` would meet, and gives nothing."""
+        if isinstance(left, Vector) and isinstance(right, Vector):
+            met = binary.vectors("*", left, right, matching)
+        else:
+            met = self._either(left, right)
+        if met.present.any():
+            self.notes.trimmed(node.op, node)
+        return empty(len(self.steps))
+
+    @staticmethod
+    def _either(left: Value, right: Value) -> Vector:
+        vector = left if isinstance(left, Vector) else right
+        assert isinstance(vector, Vector)
+        return vector
 
     def _negate(self, node: tree.Unary) -> Value:
         value = self.evaluate(node.expr)
@@ -255,7 +285,7 @@ def query_instant(store: MetricStore, text: str, at: float, options: Options | N
     query = Query(store, options or Options(), np.array([moment]), moment, moment)
     if expression.type == "matrix":
         with np.errstate(all="ignore"):
-            return _noted(_raw(query.window(expression), at), query, text)
+            return _noted(_raw(query.window(expression), at, tree.modifier_of(expression)), query, text)
     value = _run(query, expression)
     if isinstance(value, str):
         return Result("string", (), at, value)
@@ -273,8 +303,11 @@ def _noted(result: Result, query: Query, text: str) -> Result:
     return replace(result, warnings=warnings, infos=infos) if warnings or infos else result
 
 
-def _raw(window: Window, at: float) -> Result:
+def _raw(window: Window, at: float, modifier: str) -> Result:
     found = []
+    if modifier:
+        pairs = zip(window.samples.labels, extended.raw(window, modifier), strict=True)
+        return Result("matrix", tuple(Series(each, to_seconds(t), v) for each, (t, v) in pairs if len(t)), at)
     for row, labels in enumerate(window.samples.labels):
         part = slice(int(window.low[row, 0]), int(window.high[row, 0]))
         if part.start < part.stop:

@@ -15,6 +15,16 @@ _PIECES = re.compile(r"(?:\d+\D+)+", re.ASCII)
 MAX_NS = 2**63 - 1
 
 
+def shown(text: str) -> str:
+    """The text with U+FFFD for each byte that is no UTF-8."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def is_utf8(text: str) -> bool:
+    """Whether all of it came from UTF-8."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def _shown(char: str, mark: str) -> str:
     code = ord(char)
     if char == mark:
@@ -31,6 +41,12 @@ def _shown(char: str, mark: str) -> str:
 def quote(text: str) -> str:
     """`%q` of a string."""
     return '"' + "".join(_shown(char, '"') for char in text) + '"'
+
+
+def label_name(label: str) -> str:
+    """A label name, quoted where it is none of the old kind."""
+    plain = label.isascii() and (label[:1].isalpha() or label[:1] == "_")
+    return label if plain and label.replace("_", "a").isalnum() else quote(label)
 
 
 def quote_rune(char: str) -> str:
@@ -63,10 +79,10 @@ def unquote(text: str) -> str:
 
 
 def show_g(value: float) -> str:
-    """`%g`: shortest form, exponents below 1e-4 and from 1e21 on."""
+    """`%g` and `%v`: shortest form, exponents below 1e-4 and from 1e6 on."""
     if isnan(value) or isinf(value):
         return "NaN" if isnan(value) else "+Inf" if value > 0 else "-Inf"
-    if value == 0 or 1e-4 <= abs(value) < 1e21:
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
         return show_f(value)
     sign, digits, _ = Decimal(repr(float(value))).normalize().as_tuple()
     mantissa = str(digits[0]) + ("." + "".join(map(str, digits[1:])) if len(digits) > 1 else "")

@@ -7,7 +7,7 @@ import numpy as np
 
 from itbench.telemetry.labels import LabelList, Labels
 from itbench.telemetry.metrics import Bools, Floats
-from itbench.telemetry.promql.notes import Forced, Notes
+from itbench.telemetry.promql.notes import Forced, Notes, tally
 from itbench.telemetry.promql.samples import Ints
 from itbench.telemetry.promql.tree import Node
 from itbench.telemetry.promql.values import Vector, drop_name, join_equal
@@ -164,16 +164,22 @@ def histogram_quantile(q: Floats, vector: Vector, notes: Notes, node: Node, seco
         seconds: Unix seconds of the steps, shape (T,).
     """
 
+    falls: list[tuple[Ints, Floats, float]] = []
+
     def measure(at: Ints, upper: Floats, counts: Floats) -> Floats:
         values, fallen = bucket_quantile(q[at], upper, counts)
         if fallen.any():
-            steps, bounds = seconds[at[fallen.any(axis=0)]], upper[fallen.any(axis=1)]
-            ends = float(steps.min()), float(steps.max()), float(bounds.min()), float(bounds.max())
-            notes.forced(Forced(*ends, float(fallen.max()), len(steps)), node)
+            falls.append((at[fallen.any(axis=0)], upper[fallen.any(axis=1)], float(fallen.max())))
         return values
 
     _note_strays(vector, notes, node)
-    return _per_histogram(vector, measure)
+    answer = _per_histogram(vector, measure)
+    if falls:
+        steps, bounds = (np.concatenate([each[part] for each in falls]) for part in (0, 1))
+        ends = float(seconds[steps.min()]), float(seconds[steps.max()]), float(bounds.min()), float(bounds.max())
+        per_step = np.bincount(steps, minlength=len(seconds)).tolist()
+        notes.forced(Forced(*ends, max(most for _, _, most in falls), tally(per_step)), node)
+    return answer
 
 
 def histogram_fraction(low: Floats, high: Floats, vector: Vector, notes: Notes, node: Node) -> Vector:

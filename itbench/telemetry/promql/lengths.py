@@ -23,7 +23,7 @@ def number_of(cursor: Cursor, token: Token) -> float:
         if whole < 2**63:
             return float(whole)
     try:
-        value = float("" if "_" in text or text[:2].lower() == "0x" else text)
+        value = float("" if text[:2].lower() == "0x" else text)
     except ValueError as error:
         raise _unparsed(cursor, token, "invalid syntax") from error
     if value in (float("inf"), float("-inf")) and not text.lower().startswith("inf"):

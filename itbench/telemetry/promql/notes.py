@@ -7,7 +7,7 @@ from typing import Literal
 
 from itbench.telemetry.promql.cursor import line_column
 from itbench.telemetry.promql.gotext import quote, show_g
-from itbench.telemetry.promql.tree import Node
+from itbench.telemetry.promql.tree import Node, Subquery
 
 Level = Literal["warning", "info"]
 LIMIT = 10
@@ -57,6 +57,22 @@ class Forced:
         return f", {bounds}, with a max diff of {self.most:.2g}, over {self.count} samples from {begin} to {end}"
 
 
+def tally(per_step: Iterable[int]) -> int:
+    """How many samples Prometheus says were put right, from how many were at each step.
+
+    It joins the note of all steps so far with itself at every further step, so the number doubles each time (in 64 bits).
+    """
+    total = 0
+    for count in per_step:
+        total = 2 * (total + count) if total else count
+    return (total + 2**63) % 2**64 - 2**63
+
+
+def _place(node: Node) -> int:
+    """Where Prometheus sees a node: it has forgotten that of a subquery when it evaluates what stands around it."""
+    return 0 if isinstance(node, Subquery) else node.start
+
+
 class Notes:
     """Collects notes; the same one at another place replaces the one before, as in Prometheus."""
 
@@ -65,7 +81,7 @@ class Notes:
 
     def add(self, level: Level, text: str, node: Node) -> None:
         """A note about a node."""
-        self._found[text] = level, node.start, None
+        self._found[text] = level, _place(node), None
 
     def quantile(self, values: Iterable[float], node: Node) -> None:
         """A warning for each value that is no quantile."""
@@ -83,6 +99,11 @@ class Notes:
         """A series without a bound where a histogram is expected."""
         self.add("warning", f"{_BUCKETS} of {quote(bound)}", node)
 
+    def trimmed(self, op: str, node: Node) -> None:
+        """An operator of native histograms between numbers."""
+        text = f'incompatible sample types encountered for binary operator "{op}": float {op} float'
+        self.add("info", text, node)
+
     def sort_in_range(self, node: Node) -> None:
         """A range query whose result is not in the order asked for."""
         self.add("warning", _SORT, node)
@@ -91,7 +112,7 @@ class Notes:
         """Buckets that had to be made monotonic."""
         known = self._found.get(_MONOTONIC)
         before = known[2] if known is not None else None
-        self._found[_MONOTONIC] = "info", node.start, what if before is None else before.join(what)
+        self._found[_MONOTONIC] = "info", _place(node), what if before is None else before.join(what)
 
     def show(self, level: Level, query: str) -> tuple[str, ...]:
         """The texts of one level in alphabetical order, at most ten, and how many more there are."""

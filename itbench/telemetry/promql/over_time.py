@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql import compensated
 from itbench.telemetry.promql.samples import Ints, Window
 
 Answer = tuple[Floats, Bools]
 """Values and where they are present, both shape (S, T)."""
 
+CLOSE = 1e-3
+"""A difference this much smaller than its terms is worked out as Prometheus does."""
 GATHER_CELLS = 2_000_000
 """Windows are laid out side by side in pieces of at most so many numbers."""
 
@@ -105,13 +108,33 @@ def count_over_time(window: Window) -> Answer:
 
 def sum_over_time(window: Window) -> Answer:
     """Sum of the samples."""
-    sums = _reduce(np.add, window.samples.v, window.low, window.high)
-    return sums + 0.0, window.counts > 0  # no negative zero
+    sums = _reduce(np.add, window.samples.v, window.low, window.high) + 0.0  # no negative zero
+    return _exact(window, sums, compensated.total), window.counts > 0
 
 
 def avg_over_time(window: Window) -> Answer:
     """Mean of the samples."""
-    return sum_over_time(window)[0] / window.counts, window.counts > 0
+    means = (_reduce(np.add, window.samples.v, window.low, window.high) + 0.0) / window.counts
+    return _exact(window, means, compensated.mean), window.counts > 0
+
+
+def _exact(window: Window, sums: Floats, again: Callable[[Floats, Bools], Floats]) -> Floats:
+    """The sums, those that cancel or overflow worked out again."""
+    v = window.samples.v
+    doubtful = compensated.doubtful(sums, v, lambda sizes: _reduce(np.add, sizes, window.low, window.high))
+    if doubtful is None:
+        return sums
+    sums, doubtful = sums.copy(), doubtful & (window.counts > 0)
+    low, counts = window.low[doubtful], window.counts[doubtful]
+    piece = max(1, GATHER_CELLS // max(1, int(counts.max(initial=1))))
+    answers = []
+    for begin in range(0, len(low), piece):
+        sizes = counts[begin : begin + piece]
+        offsets = np.arange(int(sizes.max()))
+        there = offsets < sizes[:, None]
+        answers.append(again(v[np.where(there, low[begin : begin + piece, None] + offsets, 0)], there))
+    sums[doubtful] = np.concatenate(answers) if answers else 0.0
+    return sums
 
 
 def min_over_time(window: Window) -> Answer:
@@ -193,7 +216,13 @@ def stdvar_over_time(window: Window) -> Answer:
     def variance(_: slice, t: Floats, v: Floats, there: Bools) -> Floats:
         count = there.sum(axis=2)
         mean = np.where(there, v, 0.0).sum(axis=2) / count
-        return np.asarray(np.where(there, (v - mean[:, :, None]) ** 2, 0.0).sum(axis=2) / count)
+        apart = np.where(there, v - mean[:, :, None], 0.0)
+        off = apart.sum(axis=2)  # what the mean was rounded by
+        found = np.asarray(((apart**2).sum(axis=2) - off * off / count) / count)
+        tight = (found < compensated.TIGHT * mean * mean) | ~np.isfinite(found)
+        if tight.any():
+            found[tight] = compensated.variance(v[tight], there[tight], carry=True)
+        return found
 
     return _over_gathered(window, variance), window.counts > 0
 
@@ -242,8 +271,15 @@ def _regression(t: Floats, v: Floats, there: Bools, origin_ms: Floats) -> tuple[
     x = np.where(there, (t - origin_ms[..., None]) / 1000.0, 0.0)
     y = np.where(there, v, 0.0)
     sum_x, sum_y = x.sum(axis=-1), y.sum(axis=-1)
-    covariance = (x * y).sum(axis=-1) - sum_x * sum_y / count
-    spread = (x * x).sum(axis=-1) - sum_x * sum_x / count
+    sum_xy, sum_xx = (x * y).sum(axis=-1), (x * x).sum(axis=-1)
+    covariance, spread = sum_xy - sum_x * sum_y / count, sum_xx - sum_x * sum_x / count
+    close = (np.abs(covariance) < CLOSE * np.abs(sum_xy)) | (np.abs(spread) < CLOSE * sum_xx)
+    if close.any():  # most digits are gone: what is left is what Prometheus' summation leaves
+        here, apart, level = there[close], x[close], y[close]
+        sums = [compensated.total(each, here) for each in (apart, level, apart * level, apart * apart)]
+        sum_x[close], sum_y[close], sum_xy, sum_xx = sums
+        covariance[close] = sum_xy - sum_x[close] * sum_y[close] / count[close]
+        spread[close] = sum_xx - sum_x[close] * sum_x[close] / count[close]
     slope = covariance / spread
     intercept = sum_y / count - slope * sum_x / count
     first = v[..., :1]

@@ -5,19 +5,13 @@ from typing import Any
 
 from itbench.telemetry.labels import NAME
 from itbench.telemetry.promql import tree
-from itbench.telemetry.promql.gotext import quote, show_duration, show_f
+from itbench.telemetry.promql.gotext import label_name, quote, show_duration, show_f
 
 MAX_LINE = 100
 
 
-def _name(label: str) -> str:
-    """A label name, quoted where it is none of the old kind."""
-    plain = label.isascii() and (label[:1].isalpha() or label[:1] == "_")
-    return label if plain and label.replace("_", "a").isalnum() else quote(label)
-
-
 def _names(labels: Iterable[str]) -> str:
-    return ", ".join(map(_name, labels))
+    return ", ".join(map(label_name, labels))
 
 
 def _number(node: tree.Number) -> str:
@@ -59,7 +53,7 @@ def _offset(node: tree.Timed) -> str:
 
 def _braces(node: tree.Selector) -> str:
     shown = [
-        f"{_name(each.name)}{each.op}{quote(each.value)}"
+        f"{label_name(each.name)}{each.op}{quote(each.value)}"
         for each in node.matchers
         if not (each.name == NAME and each.op == "=" and each.value == node.name != "")
     ]

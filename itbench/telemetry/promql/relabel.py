@@ -7,7 +7,8 @@ from itbench.core.errors import UsageError
 from itbench.telemetry.labels import LabelList, Labels, Match, compile_regex, freeze
 from itbench.telemetry.promql.values import QueryError, Vector, join_equal
 
-LABEL_NAME = re.compile(r"[^\x00]+")
+LABEL_NAME = re.compile(r"[^\ud800-\udfff]+", re.DOTALL)
+"""Any text of UTF-8."""
 _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
 

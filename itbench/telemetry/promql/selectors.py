@@ -4,7 +4,7 @@ from itbench.core.errors import UsageError
 from itbench.telemetry.labels import NAME, Matcher
 from itbench.telemetry.promql import lengths
 from itbench.telemetry.promql.cursor import Cursor
-from itbench.telemetry.promql.gotext import quote, unquote
+from itbench.telemetry.promql.gotext import is_utf8, quote, unquote
 from itbench.telemetry.promql.lexer import AGGREGATORS, KEYWORDS, PREPROCESSORS, WORD_OPERATORS, Token
 from itbench.telemetry.promql.tree import Length, Node, Number, Range, Selector, Subquery, Timed
 
@@ -56,7 +56,7 @@ def _grouping_label(cursor: Cursor) -> str:
     with cursor.within("grouping opts", "label"):
         token = cursor.expect("string", *_GROUPING)
     text = unquote(token.text) if token.kind == "string" else token.text
-    if not text or "\ufffd" in text:
+    if not text or not is_utf8(text):
         raise cursor.fail(token.start, f"invalid label name for grouping: {quote(text)}")
     return text
 

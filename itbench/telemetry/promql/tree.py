@@ -251,6 +251,12 @@ def bare(node: Node) -> Node:
     return node
 
 
+def modifier_of(node: Node) -> str:
+    """`anchored` or `smoothed` of a range, else empty."""
+    inner = bare(node)
+    return inner.selector.extended if isinstance(inner, Range) else ""
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and all nodes below it."""
     yield node

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 
 from itbench.core.errors import UsageError
-from itbench.telemetry.labels import NAME, LabelList, Labels
+from itbench.telemetry.labels import RESERVED, LabelList, Labels
 from itbench.telemetry.metrics import Bools, Floats
+from itbench.telemetry.promql.gotext import shown
 
 
 class QueryError(UsageError):
@@ -18,7 +19,7 @@ class QueryError(UsageError):
 
     def __init__(self, text: str, kind: Literal["bad_data", "execution"] = "execution") -> None:
         self.kind = kind
-        super().__init__(text)
+        super().__init__(shown(text))
 
 
 SAME_LABELSET = "vector cannot contain metrics with the same labelset"
@@ -68,8 +69,8 @@ def empty(steps: int) -> Vector:
 
 
 def drop_name(labels: Labels) -> Labels:
-    """The label set without the metric name."""
-    return tuple(pair for pair in labels if pair[0] != NAME)
+    """The label set without what describes the metric: name, type, and unit."""
+    return tuple(pair for pair in labels if pair[0] not in RESERVED)
 
 
 def join_equal(vector: Vector, error: str = SAME_LABELSET) -> Vector:
