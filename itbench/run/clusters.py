@@ -31,7 +31,7 @@ from itbench.run.driver import Gate, Plan, Records
 from itbench.run.sre import NO_CHANGE, plain, to_write
 from itbench.stage.ansible import Play, run_play
 from itbench.stage.embedded import parse_clock
-from itbench.stage.environment import AGENT, STAGER
+from itbench.stage.environment import ACCOUNTS, AGENT, STAGER
 from itbench.world.estate import World
 from itbench.world.pace import WorldPacer
 
@@ -308,7 +308,7 @@ class ClustersDriver:
         writes = [
             to_write(record)
             for record in audit
-            if record.user == AGENT
+            if (record.user == AGENT or record.user.startswith(ACCOUNTS))
             and record.writes
             and record.time >= self._handed_over
             and record.subresource not in NO_CHANGE

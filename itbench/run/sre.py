@@ -16,7 +16,7 @@ from itbench.library.store import Library
 from itbench.run.challenges import challenge
 from itbench.run.driver import Gate, Plan, Records
 from itbench.stage.embedded import EmbeddedEnvironment
-from itbench.stage.environment import AGENT, Staging
+from itbench.stage.environment import ACCOUNTS, AGENT, Staging
 from itbench.telemetry.rules import firing_spans
 
 BASELINE_S = 300.0
@@ -288,7 +288,7 @@ class SreDriver:
 
     def _counts(self, record: AuditRecord) -> bool:
         return (
-            record.user == AGENT
+            (record.user == AGENT or record.user.startswith(ACCOUNTS))
             and record.writes
             and record.time >= self._handed_over
             and record.subresource not in NO_CHANGE

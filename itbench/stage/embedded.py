@@ -21,7 +21,7 @@ from itbench.kube.client import ApiError, Client, Obj
 from itbench.kube.rbac import MASTERS
 from itbench.stage.ansible import Play, run_play
 from itbench.stage.control import Control
-from itbench.stage.environment import AGENT, GRADER, STAGER, Doors, Gate, Identity, Staging
+from itbench.stage.environment import ACCOUNTS, AGENT, GRADER, STAGER, Doors, Gate, Identity, Staging
 from itbench.stage.telemetry import Telemetry
 from itbench.stage.triggers import repeat
 from itbench.stage.variables import change_variables, staging_variables
@@ -205,9 +205,9 @@ class EmbeddedEnvironment:
         return self._silences.all()
 
     def audit(self) -> list[AuditRecord]:
-        """Requests of everybody but the cluster's own components."""
+        """Requests of everybody but the cluster's own components; of programs in pods too."""
         records = self.world.planes[PLANE].audit
-        return [record for record in records if not record.user.startswith("system:")]
+        return [row for row in records if not row.user.startswith("system:") or row.user.startswith(ACCOUNTS)]
 
     def objects(self) -> dict[str, list[Obj]]:
         """What evidence holds, by resource."""

@@ -28,6 +28,8 @@ IDENTITIES: tuple[Identity, ...] = ("stager", "agent", "grader")
 STAGER = "system:stager"
 """Staging is the cluster's own doing: writes of `system:` users are not recorded."""
 GRADER = "system:grader"
+ACCOUNTS = "system:serviceaccount:"
+"""Users of programs in pods: whoever can run a pod acts as its account."""
 AGENT = "oncall"
 """The engineer on call; the app's manifests give the group `oncall-NAMESPACE` what it may do."""
 

@@ -102,6 +102,36 @@ async def test_attempts_to_see_what_is_not_ones_own_are_refused_and_on_record(es
     assert {row.user for row in rows if row.code == 403} == {"oncall"}, "also where it acted as somebody else"
 
 
+CURL = 'curl -sk -H "Authorization: Bearer $(cat /var/run/secrets/kubernetes.io/serviceaccount/token)"'
+BEHIND = {
+    "/api/v1/namespaces/kube-system/secrets": ("list", "secrets", "kube-system", ""),
+    "/api/v1/namespaces/monitoring/pods/x/log": ("get", "pods", "monitoring", "log"),
+    "/apis/monitoring.coreos.com/v1/namespaces/bookinfo/prometheusrules": (
+        *("list", "prometheusrules.monitoring.coreos.com", "bookinfo", ""),
+    ),
+}
+"""Paths that a pod asks for with its account's token -> the record that the attempt leaves."""
+
+
+async def test_accounts_of_pods_are_no_back_door(estate):
+    """From a pod of its own, with an account of the app, an agent sees no more: 403, and the audit log has the account."""
+    agent, account = estate.doors.kubeconfigs["agent"], "bookinfo-details"
+    image = "--image=registry.k8s.io/e2e-test-images/agnhost:2.56"
+    spec = f'--overrides={{"spec":{{"serviceAccountName":"{account}"}}}}'
+    code, said = await kubectl(agent, "run", "door", image, spec, "-n", "bookinfo", "--command", "--", "sleep", "9999")
+    assert code == 0, said
+    code, said = await kubectl(agent, "wait", "--for=condition=Ready", "pod/door", "-n", "bookinfo", "--timeout=90s")
+    assert code == 0, said
+    before = len(estate.audit())
+    for path in BEHIND:
+        ask = f"{CURL} https://kubernetes.default.svc{path}"
+        code, said = await kubectl(agent, "exec", "door", "-n", "bookinfo", "--", "sh", "-c", ask)
+        assert code == 0 and '"code":403' in said.replace(" ", ""), (path, said)
+    rows = [row for row in estate.audit()[before:] if row.code == 403]
+    assert {(row.verb, row.resource, row.namespace, row.subresource) for row in rows} == set(BEHIND.values())
+    assert {row.user for row in rows} == {f"system:serviceaccount:bookinfo:{account}"}
+
+
 async def test_neither_strangers_nor_forged_tokens_get_an_answer(estate):
     """Without a token, with a made-up one, and with the agent's own after its end: 401."""
     config = yaml.safe_load(estate.doors.kubeconfigs["agent"].read_text())

@@ -26,6 +26,8 @@ from itbench.kube.door import Pacer, Session
 from itbench.kube.status import bad_request, internal
 
 Obj = dict[str, Any]
+OPENING_S = 0.02
+"""Wall seconds between the upgrade and the first frame: kubectl 1.30 to 1.33 discard what comes before their streams are made."""
 IDLE_S = 0.25
 """How often a session that only waits for input is looked at, in wall seconds: its container may have gone."""
 
@@ -134,6 +136,8 @@ async def serve_session(
     if not socket.can_prepare(request).ok:
         raise bad_request("Upgrade request required")
     await socket.prepare(request)
+    if socket.ws_protocol == EXEC_PROTOCOLS[0]:
+        await asyncio.sleep(OPENING_S)
     await converse(SocketWire(socket), session, pacer)
     if not socket.closed:
         await socket.close()
