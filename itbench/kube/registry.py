@@ -32,6 +32,7 @@ from itbench.kube.custom import hook, serving, typed
 from itbench.kube.decode import check_depth, converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.headings import check_type_meta, configuration
+from itbench.kube.kinds import podparts
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
 from itbench.kube.patch import lastapplied, managed
@@ -159,6 +160,7 @@ class Registry:
         check = Check()
         check_metadata(obj, resource, rules, check)
         rules.validate(obj, check)
+        podparts.check_new(resource.storage, obj, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
         warnings += aspects.advice(resource, obj, {})
@@ -280,7 +282,10 @@ class Registry:
             resource.model.check(obj, before, check, status=subresource == "status")
         elif subresource != "status":
             rules.validate(obj, check)
-        if subresource not in ("status", "resize"):
+        change = podparts.CHANGES.get((resource.storage, subresource))
+        if change is not None:
+            change(obj, before, check)
+        elif subresource != "status":
             rules.validate_update(obj, before, check)
         if check:
             raise status.invalid(resource.kind, resource.group, obj["metadata"]["name"], check.causes)

@@ -127,6 +127,9 @@ def tracked(resource: Resource, obj: Obj, subresource: str) -> Obj:
     return {key: value for key, value in obj.items() if key != "status"}
 
 
+_RESIZABLE = ("resources", "resizePolicy")
+
+
 def _resized(before: Obj, spec: Obj) -> Obj:
     out = {**before}
     for key in ("containers", "initContainers"):
@@ -134,7 +137,8 @@ def _resized(before: Obj, spec: Obj) -> Obj:
         rows = []
         for row in before.get(key, ()):
             changed = new.get(row["name"], row)
-            rows.append({**row, **{name: changed[name] for name in ("resources", "resizePolicy") if name in changed}})
+            kept = {name: value for name, value in row.items() if name not in _RESIZABLE}
+            rows.append(kept | {name: changed[name] for name in _RESIZABLE if name in changed})
         if rows:
             out[key] = rows
     return out
@@ -224,6 +228,7 @@ def post(
     registry: "Registry", resource: Resource, entry: Entry, subresource: str, body: Obj, options: Options
 ) -> Result:
     """POST to a pod's subresource."""
+    _check_posted(subresource, body)
     place = {"name": entry.name, "namespace": entry.namespace}
     shown = {**body, "metadata": {**(body.get("metadata") or {}), **place}}
     registry.admit(resource, entry.name, entry.namespace, subresource, shown, options)
@@ -232,6 +237,21 @@ def post(
     if subresource == "eviction":
         return _evict(registry, resource, entry, body, options)
     raise status.method_not_allowed("the server does not allow this method on the requested resource")
+
+
+_POSTED = {"binding": ("Binding", "core", ("v1",)), "eviction": ("Eviction", "policy", ("policy/v1", "policy/v1beta1"))}
+
+
+def _check_posted(subresource: str, body: Obj) -> None:
+    """400 where the body is of another kind than the subresource takes."""
+    wanted, group, versions = _POSTED.get(subresource, ("", "", ()))
+    if not versions:
+        return
+    kind, api_version = body.get("kind") or wanted, body.get("apiVersion") or versions[0]
+    if kind != wanted or api_version not in versions:
+        version = api_version.rpartition("/")[2]
+        why = f"converting ({version}.{kind}) to ({group}.{wanted}): unknown conversion"
+        raise status.bad_request(f'{kind} in version "{version}" cannot be handled as a {wanted}: {why}')
 
 
 def _success(code: int = 201) -> Obj:
@@ -256,6 +276,8 @@ def _bind(registry: "Registry", resource: Resource, entry: Entry, body: Obj, opt
     pod = entry.copy()
     if pod["metadata"].get("deletionTimestamp"):
         raise _bind_conflict(entry.name, f"pod {entry.name} is being deleted, cannot be assigned to a host")
+    if pod["spec"].get("schedulingGates"):
+        raise _bind_conflict(entry.name, f"pod {entry.name} has non-empty .spec.schedulingGates")
     if pod["spec"].get("nodeName"):
         node_name = pod["spec"]["nodeName"]
         raise _bind_conflict(entry.name, f'pod {entry.name} is already assigned to node "{node_name}"')
@@ -297,7 +319,7 @@ def _evict(registry: "Registry", resource: Resource, entry: Entry, body: Obj, op
         if len(budgets) > 1:
             raise status.failure(
                 500,
-                "InternalError",
+                "",
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             )
         _spend(registry, budgets[0], pod, options)

@@ -364,6 +364,34 @@ def check_container(container: Obj, volumes: set[str], field: str, check: Check)
     _check_security(container.get("securityContext") or {}, f"{field}.securityContext", check)
 
 
+_NOT_FOR_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_NOT_EPHEMERAL = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    *PROBES,
+    "lifecycle",
+)
+
+
+def check_ephemeral(container: Obj, volumes: set[str], others: set[str], field: str, check: Check) -> None:
+    """An ephemeral container: like the others, but nothing that a service is made of. `others`: names of the other containers."""
+    kept = {key: value for key, value in container.items() if key not in _NOT_EPHEMERAL}
+    check_container(kept, volumes, field, check)
+    target = container.get("targetContainerName", "")
+    if target and target not in others:
+        check.missing(f"{field}.targetContainerName", target)
+    for key in _NOT_EPHEMERAL:
+        if container.get(key):
+            check.forbidden(f"{field}.{key}", _NOT_FOR_EPHEMERAL)
+    for index, row in enumerate(container.get("volumeMounts") or ()):
+        for key in ("subPath", "subPathExpr"):
+            if row.get(key):
+                check.forbidden(f"{field}.volumeMounts[{index}].{key}", _NOT_FOR_EPHEMERAL)
+
+
 def check_hooks(container: Obj, field: str, check: Check) -> None:
     """Lifecycle and probes, of containers that may have them."""
     for name, hook in (container.get("lifecycle") or {}).items():

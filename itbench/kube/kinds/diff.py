@@ -4,18 +4,21 @@ import difflib
 import json
 from typing import Any
 
-_NAMES = {"clusterIP": "ClusterIP", "hostPID": "HostPID", "hostIPC": "HostIPC", "tty": "TTY", "uid": "UID"}
+from itbench.kube.kinds import structures
 
 
-def _titled(value: Any) -> Any:
-    """The value with field names as the server's internal types have them."""
-    if isinstance(value, dict):
-        return {_NAMES.get(key, key[:1].upper() + key[1:]): _titled(row) for key, row in value.items()}
-    return [_titled(row) for row in value] if isinstance(value, list) else value
+def diff_pods(old: Any, new: Any) -> str:
+    """Unified difference of two pod specs."""
+    return _diff(structures.pod_spec(old), structures.pod_spec(new))
 
 
-def go_diff(old: Any, new: Any) -> str:
+def diff_structures(old: Any, new: Any, kind: str) -> str:
+    """Unified difference of two values, as the internal structure `kind`."""
+    return _diff(structures.structure(old, kind), structures.structure(new, kind))
+
+
+def _diff(old: Any, new: Any) -> str:
     """Unified difference of the indented JSON, three lines around each change."""
-    before, after = (json.dumps(_titled(value), indent=1).splitlines() for value in (old, new))
+    before, after = (json.dumps(value, indent=1, ensure_ascii=False).splitlines() for value in (old, new))
     lines = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
     return "\n".join([*lines, ""])

@@ -10,12 +10,13 @@ from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.containers import (
     all_containers,
     check_container,
+    check_ephemeral,
     check_hooks,
     container_name_errors,
     default_container,
     default_requests,
 )
-from itbench.kube.kinds.diff import go_diff
+from itbench.kube.kinds.diff import diff_pods
 from itbench.kube.kinds.volumes import check_volumes, default_volume
 from itbench.kube.names import label_errors, labels_errors, qualified_errors, subdomain_errors
 from itbench.kube.quantity import parse_quantity
@@ -103,7 +104,7 @@ def _prepare_pod(new: Obj, old: Obj | None) -> None:
                     "type": "PodScheduled",
                     "status": "False",
                     "lastProbeTime": None,
-                    "lastTransitionTime": None,
+                    "lastTransitionTime": new["metadata"].get("creationTimestamp"),
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                 }
@@ -138,6 +139,7 @@ def check_pod_spec(spec: Obj, field: str, check: Check) -> None:
 
 def _check_containers(spec: Obj, volumes: set[str], field: str, check: Check) -> None:
     seen: set[str] = set()
+    others: set[str] = set()
     containers = spec.get("containers") or []
     if not containers:
         check.required(f"{field}.containers")
@@ -147,6 +149,10 @@ def _check_containers(spec: Obj, volumes: set[str], field: str, check: Check) ->
             container_name_errors(container, seen, where, check)
             if not container.get("image"):
                 check.required(f"{where}.image")
+            if key == "ephemeralContainers":
+                check_ephemeral(container, volumes, others, where, check)
+                continue
+            others.add(container.get("name", ""))
             check_container(container, volumes, where, check)
             unmasked = (container.get("securityContext") or {}).get("procMount") == "Unmasked"
             if unmasked and spec.get("hostUsers") is not False:
@@ -238,7 +244,7 @@ def _without_images(spec: Obj, old: Obj) -> Obj:
         rows, before = spec.get(key) or [], old.get(key) or []
         if rows and len(rows) == len(before):
             out[key] = [{**row, "image": was.get("image")} for row, was in zip(rows, before, strict=True)]
-    for key in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"):
+    for key in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"):
         if key in old:
             out[key] = old[key]
         else:
@@ -258,27 +264,26 @@ def _check_pod_update(new: Obj, old: Obj, check: Check) -> None:
         return
     _check_deadline(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"), check)
     _check_added_tolerations(spec.get("tolerations") or [], before.get("tolerations") or [], check)
-    gates = before.get("schedulingGates")
-    if gates and "schedulingGates" not in spec:
-        before = {key: value for key, value in before.items() if key != "schedulingGates"}
-    if (spec.get("ephemeralContainers") or []) != (before.get("ephemeralContainers") or []):
-        _check_ephemeral(spec.get("ephemeralContainers") or [], before.get("ephemeralContainers") or [], check)
+    if before.get("schedulingGates"):
+        spec = _while_gated(spec, before, check)
     munged = _without_images(spec, before)
     if munged != before:
-        check.forbidden("spec", f"{_UPDATABLE}\n{go_diff(before, munged)}")
+        check.forbidden("spec", f"{_UPDATABLE}\n{diff_pods(before, munged)}")
 
 
-def _check_ephemeral(new: list[Obj], old: list[Obj], check: Check) -> None:
-    names = {row["name"]: row for row in new}
-    for row in old:
-        if row["name"] not in names:
-            check.forbidden(
-                "spec.ephemeralContainers", f'existing ephemeral containers "{row["name"]}" may not be removed'
-            )
-        elif names[row["name"]] != row:
-            check.forbidden(
-                "spec.ephemeralContainers", f'existing ephemeral containers "{row["name"]}" may not be changed'
-            )
+def _while_gated(spec: Obj, old: Obj, check: Check) -> Obj:
+    """Pods with scheduling gates lose gates and get narrower node selectors; gives the spec with what may change set back."""
+    gates = [row["name"] for row in old["schedulingGates"]]
+    for index, row in enumerate(spec.get("schedulingGates") or ()):
+        if row["name"] not in gates:
+            text = f"only deletion is allowed, but found new scheduling gate '{row['name']}'"
+            check.forbidden(f"spec.schedulingGates[{index}].name", text)
+    selector, before = spec.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in before.items()):
+        text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        check.invalid("spec.nodeSelector", selector, text)
+    kept = {key: value for key, value in spec.items() if key not in ("nodeSelector", "schedulingGates")}
+    return kept | {key: old[key] for key in ("nodeSelector", "schedulingGates") if key in old}
 
 
 def _check_deadline(new: Any, old: Any, check: Check) -> None:

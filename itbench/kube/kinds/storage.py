@@ -4,7 +4,7 @@ from itbench.kube.client import Obj
 from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
-from itbench.kube.kinds.diff import go_diff
+from itbench.kube.kinds.diff import diff_structures
 from itbench.kube.names import qualified_errors, subdomain_errors
 from itbench.kube.quantity import parse_quantity
 
@@ -60,6 +60,9 @@ def _check_claim(obj: Obj, check: Check) -> None:
     check.one_of("spec.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem"))
 
 
+_FREE = ("volumeName", "volumeAttributesClassName")
+
+
 def _check_claim_update(new: Obj, old: Obj, check: Check) -> None:
     def fixed(obj: Obj) -> Obj:
         kept = {
@@ -71,13 +74,19 @@ def _check_claim_update(new: Obj, old: Obj, check: Check) -> None:
             kept.pop("storageClassName", None)
         return kept
 
+    def refuse() -> None:
+        # Shown without what may still change: the volume's name, sizes of bound claims, the class of attributes.
+        kept = {**old["spec"], **{key: new["spec"][key] for key in _FREE if key in new["spec"]}}
+        text = diff_structures(kept, new["spec"], "PersistentVolumeClaimSpec")
+        check.forbidden("spec", f"{_CLAIM_TEXT}\n{text}")
+
     if fixed(new) != fixed(old):
-        check.forbidden("spec", f"{_CLAIM_TEXT}\n{go_diff(old['spec'], new['spec'])}")
+        refuse()
     before = ((old["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     after = ((new["spec"].get("resources") or {}).get("requests") or {}).get("storage")
     if before and after and before != after:
         if old.get("status", {}).get("phase") != "Bound":
-            check.forbidden("spec", f"{_CLAIM_TEXT}\n{go_diff(old['spec'], new['spec'])}")
+            refuse()
         elif parse_quantity(after) < parse_quantity(before):
             check.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
 
