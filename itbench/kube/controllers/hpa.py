@@ -5,9 +5,12 @@ The metrics come from an injected callable (`ControlPlane.metrics`, set by the w
 
 from itbench.kube.client import ApiError, Obj, Objs
 from itbench.kube.controllers.base import Context, Controller, MetricsSource, is_deleting, own_key, put_status
-from itbench.kube.controllers.cache import key_of
+from itbench.kube.controllers.cache import key_of, labels_of
 from itbench.kube.controllers.conditions import upsert
+from itbench.kube.controllers.hpa_failures import Failure, failure
 from itbench.kube.controllers.hpa_replicas import MetricError, Reading, limit_down, limit_up, read_resource, rules
+from itbench.kube.controllers.selectors import matches, selector_of
+from itbench.kube.selectors import format_selector
 
 RESOURCE = "horizontalpodautoscalers.autoscaling"
 PERIOD_S = 15.0
@@ -118,17 +121,21 @@ def _target(this: _Pass) -> tuple[str, Obj] | None:
 def _measure(this: _Pass, metrics: MetricsSource, obj: Obj, current: int) -> Reading | None:
     """The metric that asks for most; None when none gives a number (or one fails and the others ask for less)."""
     namespace = this.hpa["metadata"]["namespace"]
-    pods = this.context.cache.pods_matching(namespace, obj["spec"].get("selector") or {})
+    selector = selector_of(obj) or {}
+    pods = this.context.cache.pods_matching(namespace, selector)
+    if _is_ambiguous(this, selector, pods):
+        return None
     given = metrics(namespace)
     readings: list[Reading] = []
     shown: Objs = []
-    failures: list[tuple[str, str, str]] = []
+    failures: list[Failure] = []
     specs = this.hpa["spec"].get("metrics") or []
     for spec in specs:
         try:
             reading = _read(spec, given, pods, current, this.context.now)
         except MetricError as error:
-            failures.append(_failure(spec, str(error)))
+            failures.append(failure(spec, str(error), namespace))
+            shown.append({"type": ""})
             continue
         readings.append(reading)
         kind = spec["type"]
@@ -139,15 +146,36 @@ def _measure(this: _Pass, metrics: MetricsSource, obj: Obj, current: int) -> Rea
                 field: {**{k: v for k, v in spec[field].items() if k != "target"}, "current": reading.current},
             }
         )
+    this.status["currentMetrics"] = shown
     best = max(readings, key=lambda r: r.replicas, default=None)
     if failures and (best is None or best.replicas < current):
         _report(this, failures, len(specs))
         return None
-    this.status["currentMetrics"] = shown
     if best is not None:
         text = f"the HPA was able to successfully calculate a replica count from {best.name}"
         this.set("ScalingActive", "True", "ValidMetricFound", text)
     return best
+
+
+def _is_ambiguous(this: _Pass, selector: Obj, pods: Objs) -> bool:
+    """Whether other autoscalers scale the same pods; says so."""
+    namespace, cache = this.hpa["metadata"]["namespace"], this.context.cache
+    found = []
+    for hpa in cache.list(RESOURCE, namespace):
+        ref = hpa["spec"]["scaleTargetRef"]
+        resource = TARGETS.get(ref["kind"])
+        target = cache.get(resource, namespace, ref["name"]) if resource else None
+        theirs = selector_of(target) if target is not None else None
+        if theirs is not None and any(matches(theirs, labels_of(pod)) for pod in pods):
+            found.append(f"{namespace}/{hpa['metadata']['name']}")
+    if len(found) < 2:
+        return False
+    text = f"pods by selector {format_selector(selector)} are controlled by multiple HPAs: [{' '.join(found)}]"
+    this.warn("AmbiguousSelector", text)
+    this.set("ScalingActive", "False", "AmbiguousSelector", text)
+    this.warn("FailedComputeMetricsReplicas", text)
+    this.status["currentMetrics"] = None
+    return True
 
 
 def _read(spec: Obj, given: Objs | None, pods: Objs, current: int, now: float) -> Reading:
@@ -155,27 +183,16 @@ def _read(spec: Obj, given: Objs | None, pods: Objs, current: int, now: float) -
         return read_resource(spec["resource"], given, pods, current, now)
     if spec["type"] == "ContainerResource":
         return read_resource(spec["containerResource"], given, pods, current, now)
-    raise MetricError("no custom metrics API (custom.metrics.k8s.io) registered")
+    raise MetricError("no such API")
 
 
-def _failure(spec: Obj, error: str) -> tuple[str, str, str]:
-    """(event reason, message, prefix of the summary)."""
-    kind = spec["type"]
-    if kind in ("Resource", "ContainerResource"):
-        source = spec["resource"] if kind == "Resource" else spec["containerResource"]
-        what = "utilization" if source["target"].get("averageUtilization") is not None else "resource metric value"
-        text = f"failed to get {source['name']} {what}: {error}"
-        label = "resource" if kind == "Resource" else "container"
-        return f"FailedGet{kind}Metric", text, f"failed to get {source['name']} {label} metric value: "
-    text = f"unable to get metric {spec[kind.lower()].get('metric', {}).get('name', '')}: {error}"
-    return f"FailedGet{kind}Metric", text, f"failed to get {kind.lower()} metric value: "
-
-
-def _report(this: _Pass, failures: list[tuple[str, str, str]], count: int) -> None:
-    reason, text, prefix = failures[0]
-    this.warn(reason, text)
-    this.set("ScalingActive", "False", reason, f"the HPA was unable to compute the replica count: {text}")
-    summary = f"invalid metrics ({len(failures)} invalid out of {count}), first error is: {prefix}{text}"
+def _report(this: _Pass, failures: list[Failure], count: int) -> None:
+    for one in failures:
+        this.warn(one.reason, one.message)
+    first = failures[0]
+    text = f"the HPA was unable to compute the replica count: {first.message}"
+    this.set("ScalingActive", "False", first.reason, text)
+    summary = f"invalid metrics ({len(failures)} invalid out of {count}), first error is: {first.summary}"
     this.warn("FailedComputeMetricsReplicas", summary)
 
 

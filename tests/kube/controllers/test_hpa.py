@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
 from fake_kubelet import FakeKubelets, Obj, cluster, deployment
 from hypothesis import given
 from hypothesis import strategies as st
 
+from itbench.kube.controllers.hpa_failures import go_selector
 from itbench.kube.controllers.hpa_replicas import replicas_for
 
 
@@ -102,3 +104,86 @@ def test_more_than_the_maximum_is_brought_back() -> None:
 def test_replicas_follow_the_ratio(current: int, ratio: float) -> None:
     wanted = replicas_for(current, ratio, ([{}] * current, [], []), ratio)
     assert wanted == current if abs(1 - ratio) <= 0.1 else (wanted >= current) == (ratio > 1) or wanted == current
+
+
+NO_CUSTOM = "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
+NO_QUEUE = (
+    "unable to fetch metrics from external metrics API: the server could not find the requested resource "
+    "(get queue.external.metrics.k8s.io)"
+)
+RPS, QUEUE = {"name": "rps"}, {"name": "queue"}
+WHOLE, EACH = {"type": "Value", "value": "10"}, {"type": "AverageValue", "averageValue": "10"}
+ITEM = {"apiVersion": "v1", "kind": "Service", "name": "main"}
+SELECTED = {**QUEUE, "selector": {"matchLabels": {"q": "a"}}}
+GO_SELECTOR = "&LabelSelector{MatchLabels:map[string]string{q: a,},MatchExpressions:[]LabelSelectorRequirement{},}"
+
+
+@pytest.mark.parametrize(
+    ("metric", "message", "first"),
+    [
+        (
+            {"type": "Pods", "pods": {"metric": RPS, "target": EACH}},
+            f"unable to get metric rps: {NO_CUSTOM}",
+            "failed to get pods metric value: ",
+        ),
+        (
+            {"type": "Object", "object": {"metric": RPS, "describedObject": ITEM, "target": WHOLE}},
+            f"unable to get metric rps: Service on default main/{NO_CUSTOM}",
+            "failed to get object metric value: ",
+        ),
+        (
+            {"type": "Object", "object": {"metric": RPS, "describedObject": ITEM, "target": EACH}},
+            f"unable to get metric rps: Service on default main/{NO_CUSTOM}",
+            "failed to get object metric value: failed to get rps object metric: ",
+        ),
+        (
+            {"type": "External", "external": {"metric": SELECTED, "target": WHOLE}},
+            f"unable to get external metric default/queue/{GO_SELECTOR}: {NO_QUEUE}",
+            "failed to get queue external metric value: failed to get external metric queue: ",
+        ),
+        (
+            {"type": "External", "external": {"metric": QUEUE, "target": EACH}},
+            f"unable to get external metric default/queue/nil: {NO_QUEUE}",
+            "failed to get queue external metric value: failed to get queue external metric: ",
+        ),
+    ],
+)
+def test_metrics_of_apis_that_are_not_there_are_told_in_the_real_words(metric: Obj, message: str, first: str) -> None:
+    """Recorded from a real control plane without custom and external metrics: events, condition, empty current metric."""
+    k = cluster()
+    scaled(k, lambda: 50, metrics=[metric])
+    k.advance(16.0)
+    reason = f"FailedGet{metric['type']}Metric"
+    assert state(k)["ScalingActive"] == ("False", reason)
+    events = {e["reason"]: e["message"] for e in k.client.list("events", "default") if e["type"] == "Warning"}
+    assert events == {
+        reason: message,
+        "FailedComputeMetricsReplicas": f"invalid metrics (1 invalid out of 1), first error is: {first}{message}",
+    }
+    hpa = k.client.get("horizontalpodautoscalers.autoscaling", "web", "default")
+    assert hpa["status"]["currentMetrics"] == [{"type": ""}]
+    assert size(k) == 2
+
+
+def test_expressions_of_a_selector_are_printed_as_go_does() -> None:
+    """Keys sorted, values in brackets."""
+    selector = {"matchExpressions": [{"key": "k", "operator": "In", "values": ["a", "b"]}]}
+    row = "LabelSelectorRequirement{Key:k,Operator:In,Values:[a b],},"
+    assert go_selector(selector) == (
+        f"&LabelSelector{{MatchLabels:map[string]string{{}},MatchExpressions:[]LabelSelectorRequirement{{{row}}},}}"
+    )
+
+
+def test_two_autoscalers_of_the_same_pods_do_nothing() -> None:
+    """Neither scales, and each says which ones contend."""
+    k = cluster()
+    scaled(k, lambda: 100)
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    other = {"metadata": {"name": "other"}, "spec": {"scaleTargetRef": ref, "maxReplicas": 3}}
+    k.client.create("horizontalpodautoscalers.autoscaling", other, "default")
+    k.advance(16.0)
+    assert size(k) == 2
+    assert state(k)["ScalingActive"] == ("False", "AmbiguousSelector")
+    text = "pods by selector app=web are controlled by multiple HPAs: [default/other default/web]"
+    said = {(e["reason"], e["message"]) for e in k.client.list("events", "default") if e["type"] == "Warning"}
+    assert said == {("AmbiguousSelector", text), ("FailedComputeMetricsReplicas", text)}
