@@ -5,8 +5,7 @@ Evidence holds no wire times, ports or tokens: times are world seconds, digests 
 """
 
 import hashlib
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -14,9 +13,8 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 """Verbs that may change state (a POST on a connect subresource such as exec is audited as `create` too)."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
-    """One request. Plain data: `as_data` and `from_data` round-trip it for snapshots.
+class AuditRecord(NamedTuple):
+    """One request; a tuple, as one is made for every request. Plain data: `as_data` and `from_data` round-trip it for snapshots.
 
     Attributes:
         time: world second at which it was answered.
@@ -54,7 +52,7 @@ class AuditRecord:
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for snapshots and evidence."""
-        return {**asdict(self), "notes": list(self.notes)}
+        return {**self._asdict(), "notes": list(self.notes)}
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "AuditRecord":

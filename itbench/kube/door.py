@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
 
+from itbench.core.clock import from_unix, unix
+
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
@@ -143,12 +145,8 @@ class StandingPacer:
 
     def to_wire(self, world: float) -> float:
         """The world's own calendar."""
-        from itbench.core.clock import unix
-
         return unix(world)
 
     def from_wire(self, wire: float) -> float:
         """The world's own calendar."""
-        from itbench.core.clock import from_unix
-
         return from_unix(wire)

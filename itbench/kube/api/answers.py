@@ -97,12 +97,20 @@ def encode(value: Any, form: Form, *, pretty: bool = False) -> bytes:
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
+class Reply(web.Response):
+    """A whole answer: aiohttp's, made without the questions that bytes with a type do not raise."""
+
+    def __init__(self, body: bytes, status: int, headers: CIMultiDict[str]) -> None:
+        web.StreamResponse.__init__(self, status=status, _real_headers=headers)
+        self._body = body
+
+
 def respond(body: bytes, code: int = 200, *, form: Form = PLAIN, warnings: Iterable[str] = ()) -> web.Response:
     """The HTTP answer around encoded bytes."""
     kind = "application/yaml" if form.kind == "yaml" else JSON
     found = headers(warnings)
     found["Content-Type"] = kind
-    return web.Response(body=body, status=code, headers=found)
+    return Reply(body, code, found)
 
 
 def respond_error(error: ApiError, agent: str = "") -> web.Response:
@@ -113,7 +121,7 @@ def respond_error(error: ApiError, agent: str = "") -> web.Response:
     if retry:
         found["Retry-After"] = str(retry)
     pretty = error.code == 406 or wants_pretty({}, agent)
-    return web.Response(body=encode(error.status, PLAIN, pretty=pretty), status=error.code, headers=found)
+    return Reply(encode(error.status, PLAIN, pretty=pretty), error.code, found)
 
 
 def object_bytes(resource: Resource, entry: Entry) -> bytes:
@@ -125,16 +133,20 @@ def object_bytes(resource: Resource, entry: Entry) -> bytes:
     return orjson.dumps(versions.to_served(entry.object, resource))
 
 
-def list_bytes(resource: Resource, entries: Iterable[Entry], meta: Obj) -> bytes:
-    """A list of stored objects. Items of built-in kinds carry no kind and version, as in Go's typed lists."""
-    if resource.model is not None:
-        meta = {"continue": "", **meta}
-    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
+def list_items(resource: Resource, entries: Iterable[Entry]) -> bytes:
+    """Stored objects between the brackets of a list; those of built-in kinds without kind and version, as in Go's typed lists."""
     prefix = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}",'.encode()
     size = 0 if resource.custom else len(prefix)
     items = (object_bytes(resource, entry) for entry in entries)
-    rows = [b"{" + raw[size:] if size and raw.startswith(prefix) else raw for raw in items]
-    return orjson.dumps(head)[:-1] + b',"items":[' + b",".join(rows) + b"]}"
+    return b",".join([b"{" + raw[size:] if size and raw.startswith(prefix) else raw for raw in items])
+
+
+def list_around(resource: Resource, items: bytes, meta: Obj) -> bytes:
+    """A list with these items."""
+    if resource.model is not None:
+        meta = {"continue": "", **meta}
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": meta}
+    return b"".join((orjson.dumps(head)[:-1], b',"items":[', items, b"]}"))
 
 
 def partial(obj: Obj, version: str = "v1") -> Obj:

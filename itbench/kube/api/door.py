@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import orjson
 from aiohttp import web
 
 from itbench.kube.api.answers import Form, encode, negotiate, respond, wants_pretty
+from itbench.kube.api.lists import Lists
 from itbench.kube.api.outside import Weave
 from itbench.kube.api.paths import Target
 from itbench.kube.api.times import DoorClock
@@ -47,6 +47,7 @@ class Door:
         self.registry = plane.registry
         self.store = plane.registry.store
         self.clock = DoorClock(pacer)
+        self.lists = Lists(self.store, self.clock)
         self.weave = Weave((), self.clock.served)
         self.closing = asyncio.Event()
         self._changed = asyncio.Event()
@@ -132,8 +133,9 @@ class Call:
         self.asker = user
         self.query: dict[str, str] = dict(request.query) if "?" in request.raw_path else {}
         self.trace = Trace()
+        self._resource: Resource | None = None
 
-    @cached_property
+    @property
     def form(self) -> Form:
         """The form that the client wants; raises 406."""
         return negotiate(self.request.headers.get("Accept", ""))
@@ -151,10 +153,11 @@ class Call:
     @property
     def resource(self) -> Resource:
         """The resource of the path; the caller has checked that it is served."""
-        target = self.target
-        found = self.door.registry.table.lookup(target.group, target.version, target.plural)
-        assert found is not None
-        return found
+        if self._resource is None:
+            target = self.target
+            self._resource = self.door.registry.table.lookup(target.group, target.version, target.plural)
+            assert self._resource is not None
+        return self._resource
 
     def flag(self, name: str) -> bool:
         """Whether a boolean query parameter is set."""

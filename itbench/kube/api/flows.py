@@ -10,10 +10,11 @@ from itbench.kube.api.paths import CONNECT, Target
 from itbench.kube.client import Obj
 from itbench.kube.controllers.flowcontrol import LEVELS, SCHEMAS
 from itbench.kube.rbac import User
-from itbench.kube.store import Store
+from itbench.kube.store import Entry, Store
 
 LONG = CONNECT | {"log"}
 """Subresources whose requests last: they are not counted."""
+_KEPT = 2048
 _ACCOUNT = "system:serviceaccount:"
 
 
@@ -32,7 +33,8 @@ class Flows:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: tuple[int, ...] = ()
+        self._lists: tuple[list[Entry], list[Entry]] = ([], [])
+        self._known: dict[tuple[User, str, Target], Flow | None] = {}
         self._sorted: list[tuple[Obj, Flow]] = []
 
     def of(self, user: User, verb: str, target: Target) -> Flow | None:
@@ -40,15 +42,23 @@ class Flows:
         if target.subresource in LONG:
             return None
         self._refresh()
-        return next((flow for spec, flow in self._sorted if matches(spec, user, verb, target)), None)
+        key = (user, verb, target)
+        if key in self._known:
+            return self._known[key]
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        found = next((flow for spec, flow in self._sorted if matches(spec, user, verb, target)), None)
+        self._known[key] = found
+        return found
 
     def _refresh(self) -> None:
         """Sort again if a schema or level was written since the last request."""
         schemas, levels = self._store.list(SCHEMAS), self._store.list(LEVELS)
-        seen = tuple(entry.revision for entry in (*schemas, *levels))
-        if seen == self._seen:
+        if schemas is self._lists[0] and levels is self._lists[1]:  # the store makes new lists for new states
             return
-        self._seen, uids = seen, {entry.name: str(entry.object["metadata"]["uid"]) for entry in levels}
+        self._lists = schemas, levels
+        self._known.clear()
+        uids = {entry.name: str(entry.object["metadata"]["uid"]) for entry in levels}
         rows = sorted(schemas, key=lambda entry: (entry.object["spec"].get("matchingPrecedence", 1000), entry.name))
         self._sorted = []
         for entry in rows:

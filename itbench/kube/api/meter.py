@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from itbench.kube.api import public
+from itbench.kube.api.answers import Reply
 from itbench.kube.api.door import Call
-from itbench.kube.api.flows import LONG
+from itbench.kube.api.flows import LONG, Flow
+from itbench.kube.api.paths import Target
 from itbench.kube.api.wire import WireRequest
 from itbench.kube.store import Store
 
@@ -25,6 +27,8 @@ VERBS = {"create": "POST", "update": "PUT"}
 _WRITES = frozenset({"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"})
 _NAMED = frozenset({"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"})
 """Users who are counted by name."""
+_DRY = {False: ("dry_run", ""), True: ("dry_run", "All")}
+_KEPT = 4096
 _PLAIN = ("healthz", "livez", "readyz", "metrics", "version")
 """Paths that are counted as subresources with their slash; discovery is counted without."""
 
@@ -51,14 +55,35 @@ class Histogram:
     """Observations by bucket."""
 
     bounds: tuple[float, ...]
-    counts: list[int] = field(default_factory=list)
+    counts: list[int] = field(init=False)
     total: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
 
     def observe(self, value: float) -> None:
         """Count one value."""
-        self.counts = self.counts or [0] * (len(self.bounds) + 1)
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+
+@dataclass(slots=True)
+class Row:
+    """What was served of one kind of request.
+
+    Attributes:
+        running: whether it is counted as `mutating` or `readOnly` while it runs.
+        counts, seconds: by (status, whether dry) and by whether dry.
+    """
+
+    series: Labels
+    running: str
+    long: bool
+    counts: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    seconds: dict[bool, Histogram] = field(default_factory=dict)
+    sizes: Histogram = field(default_factory=lambda: Histogram(BYTES))
+    sized: int = 0
+    open: int = 0
 
 
 class Meter:
@@ -66,47 +91,54 @@ class Meter:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
-        self.requests: Counter[Labels] = Counter()
-        self.seconds: dict[Labels, Histogram] = {}
-        self.sizes: dict[Labels, Histogram] = {}
+        self.rows: dict[Labels, Row] = {}
+        self._found: dict[tuple[Target, str], Row] = {}
         self.running: Counter[str] = Counter({"mutating": 0, "readOnly": 0})
-        self.long: Counter[Labels] = Counter()
-        self.flows: Counter[Labels] = Counter()
-        self.users: Counter[Labels] = Counter()
-        self.logins: Counter[Labels] = Counter()
+        self.callers: Counter[tuple[str, Flow | None]] = Counter()
+        self.strangers = 0
 
-    def begin(self, call: Call) -> float:
-        """A request arrives -> when, for `end`."""
-        self.running["mutating" if _verb(call) in _WRITES else "readOnly"] += 1
-        if _is_long(call):
-            self.long[_series(call)] += 1
-        return self.clock()
+    def begin(self, call: Call) -> tuple[Row, float]:
+        """A request arrives -> its row, and when, for `end`."""
+        row = self._row(call)
+        self.running[row.running] += 1
+        row.open += 1
+        return row, self.clock()
 
-    def end(self, call: Call, answer: web.StreamResponse | None, start: float) -> None:
+    def end(self, call: Call, answer: web.StreamResponse | None, begun: tuple[Row, float]) -> None:
         """It was answered, or its client went away (None)."""
-        self.running["mutating" if _verb(call) in _WRITES else "readOnly"] -= 1
-        series = _series(call)
-        if _is_long(call):
-            self.long[series] -= 1
+        (row, start), dry = begun, call.trace.dry
+        self.running[row.running] -= 1
+        row.open -= 1
         if answer is None or (not call.target.plural and answer.status == 404):
             return
-        dry = ("dry_run", "All" if call.trace.dry else "")
-        self.requests[(("code", str(answer.status)), dry, *series)] += 1
-        self._note_caller(call, answer.status)
-        if not _is_long(call):
-            self.seconds.setdefault((dry, *series), Histogram(SECONDS)).observe(self.clock() - start)
-            if isinstance(answer, web.Response) and isinstance(answer.body, bytes):
-                self.sizes.setdefault(series, Histogram(BYTES)).observe(float(len(answer.body)))
-
-    def _note_caller(self, call: Call, status: int) -> None:
-        self.logins[(("result", "failure" if status == 401 else "success"),)] += 1
-        if status != 401:
-            name = call.asker.name
-            shown = name if name in _NAMED else "email_id" if "@" in name else "other"
-            self.users[(("username", shown),)] += 1
+        status = answer.status
+        row.counts[status, dry] += 1
         flow = call.request.flow if isinstance(call.request, WireRequest) else None
-        if flow is not None:
-            self.flows[(("flow_schema", flow.schema), ("priority_level", flow.level))] += 1
+        if status == 401:
+            self.strangers += 1
+        self.callers["" if status == 401 else call.asker.name, flow] += 1
+        if not row.long:
+            seconds = row.seconds.get(dry)
+            if seconds is None:
+                seconds = row.seconds[dry] = Histogram(SECONDS)
+            seconds.observe(self.clock() - start)
+            body = answer.body if type(answer) is Reply or isinstance(answer, web.Response) else None
+            if isinstance(body, bytes):
+                row.sized += 1
+                row.sizes.observe(float(len(body)))
+
+    def _row(self, call: Call) -> Row:
+        """The row of a request; targets of one kind share it."""
+        verb = _verb(call)
+        key = (call.target, verb)
+        row = self._found.get(key)
+        if row is None:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            series = _series(call.target, verb, create=call.verb == "create")
+            new = Row(series, "mutating" if verb in _WRITES else "readOnly", _is_long(call))
+            row = self._found[key] = self.rows.setdefault(series, new)
+        return row
 
 
 def _is_long(call: Call) -> bool:
@@ -114,27 +146,27 @@ def _is_long(call: Call) -> bool:
 
 
 def _verb(call: Call) -> str:
-    if call.target.subresource in LONG - {"log"}:
+    sub = call.target.subresource
+    if sub in LONG and sub != "log":
         return "CONNECT"
     if call.verb == "patch" and call.content_type.startswith("application/apply-patch"):
         return "APPLY"
-    return VERBS.get(call.verb, call.verb.upper())
+    return VERBS[call.verb] if call.verb in VERBS else call.verb.upper()
 
 
-def _series(call: Call) -> Labels:
-    target = call.target
+def _series(target: Target, verb: str, *, create: bool) -> Labels:
     sub, component = target.subresource, "apiserver"
     if not target.plural:
         first = target.path.strip("/").split("/")[0]
         sub, component = (f"/{first}", "") if first in _PLAIN else (first, "apiserver" if "api" in first else "")
-    scope = "resource" if target.name or call.verb == "create" else "namespace" if target.namespace else "cluster"
+    scope = "resource" if target.name or create else "namespace" if target.namespace else "cluster"
     return (
         ("component", component),
         ("group", target.group),
         ("resource", target.plural),
         ("scope", scope if target.plural else ""),
         ("subresource", sub),
-        ("verb", _verb(call)),
+        ("verb", verb),
         ("version", target.version),
     )
 
@@ -150,16 +182,23 @@ def serve(meter: Meter, store: Store) -> web.Response:
 
 
 def _families(meter: Meter, store: Store) -> Iterator[tuple[str, Iterable[str]]]:
-    yield _family("apiserver_request_total", "counter", meter.requests)
-    yield _histogram("apiserver_request_duration_seconds", meter.seconds)
-    yield _histogram("apiserver_response_sizes", meter.sizes)
+    rows = meter.rows.values()
+    requests: dict[Labels, int] = {
+        (("code", str(code)), _DRY[dry], *row.series): count
+        for row in rows
+        for (code, dry), count in row.counts.items()
+    }
+    yield _family("apiserver_request_total", "counter", requests)
+    seconds: dict[Labels, Histogram] = {
+        (_DRY[dry], *row.series): found for row in rows for dry, found in row.seconds.items()
+    }
+    yield _histogram("apiserver_request_duration_seconds", seconds)
+    yield _histogram("apiserver_response_sizes", {row.series: row.sizes for row in rows if row.sized})
     kinds: dict[Labels, int] = {(("request_kind", kind),): count for kind, count in meter.running.items()}
     yield _family("apiserver_current_inflight_requests", "gauge", kinds)
-    yield _family("apiserver_longrunning_requests", "gauge", meter.long)
-    yield _family("apiserver_flowcontrol_dispatched_requests_total", "counter", meter.flows)
-    yield _family("authenticated_user_requests", "counter", meter.users)
-    yield _family("authentication_attempts", "counter", meter.logins)
-    yield _family("apiserver_audit_event_total", "counter", {(): sum(meter.requests.values())})
+    yield _family("apiserver_longrunning_requests", "gauge", {row.series: row.open for row in rows if row.long})
+    yield from _callers(meter)
+    yield _family("apiserver_audit_event_total", "counter", {(): sum(requests.values())})
     stored = {resource: len(store.list(resource)) for resource in store.resources()}
     old, new = "apiserver_storage_objects", "apiserver_resource_objects"
     plain: dict[Labels, int] = {(("resource", name),): count for name, count in stored.items()}
@@ -168,6 +207,23 @@ def _families(meter: Meter, store: Store) -> Iterator[tuple[str, Iterable[str]]]
     revisions = {_split(name): store.revision for name in stored}
     yield _family("apiserver_watch_cache_resource_version", "gauge", revisions)
     yield _family("kubernetes_build_info", "gauge", {_build(): 1})
+
+
+def _callers(meter: Meter) -> Iterator[tuple[str, Iterable[str]]]:
+    flows: Counter[Labels] = Counter()
+    users: Counter[Labels] = Counter()
+    known = 0
+    for (name, flow), count in sorted(meter.callers.items(), key=lambda pair: pair[0][0]):
+        if flow is not None:
+            flows[(("flow_schema", flow.schema), ("priority_level", flow.level))] += count
+        if name:
+            known += count
+            users[(("username", name if name in _NAMED else "email_id" if "@" in name else "other"),)] += count
+    yield _family("apiserver_flowcontrol_dispatched_requests_total", "counter", flows)
+    yield _family("authenticated_user_requests", "counter", users)
+    counts = {"failure": meter.strangers, "success": known}
+    logins: dict[Labels, int] = {(("result", result),): count for result, count in counts.items() if count}
+    yield _family("authentication_attempts", "counter", logins)
 
 
 def _build() -> Labels:

@@ -85,6 +85,11 @@ class Weave:
         self._translate = translate
         self._turn = threading.local()
 
+    @property
+    def waits(self) -> bool:
+        """Whether verbs may have to wait for a host."""
+        return bool(self._hosts)
+
     def allows(self, url: str) -> bool:
         """Whether the host was allowed at start."""
         parts = urlsplit(url)

@@ -62,11 +62,16 @@ def list_query(call: Call) -> ListQuery:
     """Selectors and paging of a list from its query."""
     query = call.query
     limit = query.get("limit", "0")
-    if not limit.isdigit():
+    if not limit.removeprefix("-").isdigit():
         raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
     at = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     return ListQuery(
-        query.get("labelSelector", ""), query.get("fieldSelector", ""), int(limit), query.get("continue", ""), *at
+        query.get("labelSelector", ""),
+        query.get("fieldSelector", ""),
+        max(0, int(limit)),
+        query.get("continue", ""),
+        *at,
+        initial="sendInitialEvents" in query,
     )
 
 
@@ -91,7 +96,7 @@ def list_objects(call: Call) -> web.Response:
     if form.kind == "partial":
         objects = [entry.object for entry in page.entries]
         return call.answer(answers.partial_list(objects, meta, form.version), 200, warnings)
-    body = call.door.clock.served(answers.list_bytes(resource, page.entries, meta))
+    body = call.door.lists.body(resource, namespace, page.entries, meta)
     return call.wrap(body, 200, form, warnings)
 
 
@@ -217,7 +222,7 @@ async def delete_collection(call: Call) -> web.Response:
         call.door.pacer.settle()
     call.door.poke()
     meta = {"resourceVersion": str(call.door.store.revision)}
-    body = call.door.clock.served(answers.list_bytes(resource, entries, meta))
+    body = call.door.lists.body(resource, namespace, entries, meta)
     return call.wrap(body, 200, call.form if call.form.kind == "yaml" else Form("json"), ())
 
 

@@ -8,8 +8,20 @@ from typing import Any
 
 from aiohttp import web
 
-from itbench.kube.api import connections, meter, metrics, pods, public, remotes, rest, reviews, tokenrequest, wire
-from itbench.kube.api.answers import respond_error
+from itbench.kube.api import (
+    connections,
+    express,
+    meter,
+    metrics,
+    pods,
+    public,
+    remotes,
+    rest,
+    reviews,
+    tokenrequest,
+    wire,
+)
+from itbench.kube.api.answers import Reply, respond_error
 from itbench.kube.api.door import Call, Door, Plane
 from itbench.kube.api.escalation import EscalationGuard
 from itbench.kube.api.flows import Flows
@@ -17,7 +29,7 @@ from itbench.kube.api.identity import authenticate, forbidden
 from itbench.kube.api.impersonation import Headless, impersonate, wanted
 from itbench.kube.api.inner import Inner, Resting
 from itbench.kube.api.outside import Weave
-from itbench.kube.api.paths import CONNECT, access_of, parse, verb_of
+from itbench.kube.api.paths import CONNECT, Target, access_of, parse, verb_of
 from itbench.kube.api.podtokens import PodTokens
 from itbench.kube.api.tokens import Tokens
 from itbench.kube.api.watch import watch
@@ -31,6 +43,7 @@ from itbench.kube.status import Problem, bad_request, failure, not_found
 from itbench.kube.tls import Identity, Signer, client_pair, kubeconfig, self_signed
 
 Answer = web.StreamResponse
+Asked = tuple[Target, str]
 Handler = Callable[[Call], "Answer | Awaitable[Answer]"]
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN = "admin"
@@ -39,6 +52,8 @@ _NOBODY = User("", ())
 """Who asks, until he has shown who he is."""
 _TOO_LARGE = "Request entity too large: limit is"
 _LONG = frozenset({"watch"})
+_QUICK = ("", "status", "scale")
+"""Subresources whose verbs wait for nothing."""
 _BY_NAME = {"create": False, "update": True, "patch": True}
 """Verbs that need a name in the path, or none."""
 _POD_GETS: dict[str, Handler] = {
@@ -78,12 +93,19 @@ class Router:
         self._count += 1
         request.audit_id = request.headers.get(wire.AUDIT) or wire.audit_id(self._door.plane.name, self._count)
         call = self._call(request)
-        start, answer = self._meter.begin(call), None
+        begun, answer = self._meter.begin(call), None
         try:
             answer = await self._answer(call)
         finally:
-            self._meter.end(call, answer, start)
+            self._meter.end(call, answer, begun)
         return answer
+
+    def at_once(self, request: web.BaseRequest) -> Asked | None:
+        """What a request asks for if its verb is one on objects that waits for nothing."""
+        target, verb = self._asked(request)
+        mapped = target.plural and target.group != metrics.GROUP and target.qualified not in reviews.RESOURCES
+        slow = target.subresource not in _QUICK or verb in _LONG or self._door.weave.waits
+        return (target, verb) if mapped and not slow else None
 
     async def _answer(self, call: Call) -> Answer:
         request = call.request
@@ -111,9 +133,12 @@ class Router:
 
     def _call(self, request: web.BaseRequest) -> Call:
         """The request of nobody yet."""
-        target = parse(request.path)
-        verb = verb_of(request.method, target, watch=_flag(request, "watch"))
+        target, verb = (request.asks if isinstance(request, wire.WireRequest) else None) or self._asked(request)
         return Call(self._door, request, target, _NOBODY, verb)
+
+    def _asked(self, request: web.BaseRequest) -> Asked:
+        target = parse(request.path)
+        return target, verb_of(request.method, target, watch=_flag(request, "watch"))
 
     def _admit(self, call: Call) -> None:
         """Authenticate, let the world catch up, authorize.
@@ -126,7 +151,7 @@ class Router:
         user = authenticate(door.tokens, request.headers.get("Authorization", ""), request.transport)
         call.user = call.asker = user
         door.pacer.enter(outside=True, free=not target.plural)
-        want = wanted(request.headers)
+        want = None if request.plain else wanted(request.headers)
         if want is not None:
             call.trace.detail = f"impersonate {want.user}"
             user = call.user = impersonate(user, want, request.path, door.authorizer)
@@ -146,6 +171,8 @@ class Router:
             self._audit(call, 200)
             call.trace.told = True
         answer = handler(call)
+        if type(answer) is Reply:  # most are; aiohttp's classes are slow to ask
+            return answer
         return answer if isinstance(answer, web.StreamResponse) else await answer
 
     def _handler(self, call: Call) -> Handler:
@@ -206,8 +233,8 @@ class Router:
                 name=target.name or trace.name,
                 subresource=target.subresource,
                 code=code,
-                before=digest_of(trace.before),
-                after=digest_of(trace.after),
+                before="" if trace.before is None else digest_of(trace.before),
+                after="" if trace.after is None else digest_of(trace.after),
                 manager=trace.manager,
                 dry=trace.dry,
                 detail=trace.detail or ("" if target.plural else target.path),
@@ -348,9 +375,11 @@ async def serve(
     services.api = Inner(Router(Door(plane, Resting(pacer), door, tokens, authorizer)), identity.certificate)
     steps = plane.registry.validating
     steps[:] = [*(step for step in steps if not isinstance(step, EscalationGuard)), EscalationGuard(authorizer)]
+    router = Router(shared)
     runner = web.ServerRunner(
-        web.Server(
-            Router(shared),
+        express.Doorway(
+            router,
+            router.at_once,
             request_factory=wire.make_request,
             handler_cancellation=True,
             access_log=None,

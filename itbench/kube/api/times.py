@@ -31,6 +31,12 @@ class DoorClock:
         now = self._pacer.now()
         return floor(self._pacer.to_wire(now) - unix(now) + 0.5)
 
+    def serve(self) -> int:
+        """The same, for bytes that are served now: the shift is one whose times may come back."""
+        shift = self.shift()
+        self._shifts.add(shift)
+        return shift
+
     def wire_now(self, ahead_s: float = 0.0) -> str:
         """Wire time now (and some seconds) as RFC 3339: for answers whose times are not translated."""
         moment = datetime.fromtimestamp(int(self._pacer.to_wire(self._pacer.now()) + ahead_s), UTC)
@@ -38,8 +44,7 @@ class DoorClock:
 
     def served(self, body: bytes) -> bytes:
         """JSON bytes as the client shall see them."""
-        shift = self.shift()
-        self._shifts.add(shift)
+        shift = self.serve()
         if shift == 0:
             return body
         if self._last[0] != shift or len(self._last[1]) > 8192:

@@ -1,14 +1,17 @@
 """The headers that every answer carries, and none that tells what serves it; `server` makes requests of this class."""
 
 import asyncio
+from hashlib import sha256
 from typing import Any
 
 from aiohttp import hdrs, web
+from multidict import CIMultiDict
 
-from itbench.core.ids import digest
 from itbench.kube.api.flows import Flow
+from itbench.kube.api.paths import Target
 
 AUDIT = "Audit-Id"
+SCHEMA, LEVEL = "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"
 MAX_BODY_BYTES = 3 * 1024 * 1024
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 """What plain texts and refusals carry besides."""
@@ -21,29 +24,38 @@ class WireRequest(web.BaseRequest):
         audit_id: as the client sent it, or drawn by the server.
         flow: of API Priority and Fairness; None for connections and for those who are not let in.
         refused: whether the authorizer said no.
+        plain: whether its headers are known to impersonate nobody.
+        asks: what it asks for, where that is known already: target and verb.
     """
 
     audit_id: str = ""
     flow: Flow | None = None
     refused: bool = False
+    plain: bool = False
+    asks: tuple[Target, str] | None = None
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         """aiohttp calls this when it has set its own headers, before it sends them."""
-        headers = response.headers
-        headers.pop(hdrs.SERVER, None)
+        response.headers.pop(hdrs.SERVER, None)
+        self.complete(response.headers)
+
+    def complete(self, headers: CIMultiDict[str]) -> None:
+        """Add what every answer carries."""
         headers.setdefault(hdrs.CACHE_CONTROL, "no-cache, private")
-        if self.audit_id:
-            headers[AUDIT] = self.audit_id
+        headers.update(self.own())
+
+    def own(self) -> dict[str, str]:
+        """The headers that say what the server made of this request."""
+        found = {AUDIT: self.audit_id} if self.audit_id else {}
         if self.flow is not None:
-            headers["X-Kubernetes-Pf-Flowschema-Uid"] = self.flow.schema_uid
-            headers["X-Kubernetes-Pf-Prioritylevel-Uid"] = self.flow.level_uid
-        if self.refused:
-            headers.update(NOSNIFF)
+            found[SCHEMA] = self.flow.schema_uid
+            found[LEVEL] = self.flow.level_uid
+        return found | NOSNIFF if self.refused else found
 
 
-def audit_id(*key: object) -> str:
-    """A uid for one request."""
-    raw = digest("audit", *key).hex()
+def audit_id(plane: str, count: int) -> str:
+    """A uid for one request of a plane."""
+    raw = sha256(f"audit\x1f{plane}\x1f{count}".encode()).hexdigest()
     return f"{raw[:8]}-{raw[8:12]}-4{raw[13:16]}-a{raw[17:20]}-{raw[20:32]}"
 
 
