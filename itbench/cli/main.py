@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "plan": "how many scenarios and trials for which difference",
     "audit": "compliance checks on your own cluster, without an agent",
     "kube": "serve an empty embedded cluster",
+    "telemetry": "serve recorded metrics and logs",
     "metrics": "explain the metrics",
     "schema": "JSON Schema of the documents",
     "submit": "hand in an answer (inside a trial)",

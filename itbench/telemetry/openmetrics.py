@@ -21,6 +21,8 @@ from itbench.telemetry.metrics import NAN, Floats, MetricStore
 KINDS = frozenset(
     ("counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset", "unknown", "untyped")
 )
+RETENTION_S = 1e10
+"""Longer than any recording."""
 MAX_GRIDS = 64
 """Times of so many blocks are tried for a series before it gets a block of its own."""
 
@@ -152,7 +154,7 @@ class Reader:
             {"name": f"recorded/{number}", "labels": [dict(each) for each in labels], "ended": False, "t": t, "v": v}
             for number, (labels, t, v) in enumerate(_blocks(self._series.values()))
         ]
-        return MetricStore.load({"retention_s": np.inf, "metadata": self.metadata, "blocks": blocks})
+        return MetricStore.load({"retention_s": RETENTION_S, "metadata": self.metadata, "blocks": blocks})
 
 
 def _number(text: str, what: str) -> float:

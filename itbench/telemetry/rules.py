@@ -19,6 +19,8 @@ from itbench.telemetry.promql.values import somewhere
 from itbench.telemetry.rule_files import Group, Rule, groups_from_objects, parse_groups
 from itbench.telemetry.templates import expand
 
+NEVER = -1e15
+"""A world second for what has not happened yet: times of recordings may be long before second 0."""
 RESOLVED_KEPT_S = 900.0
 """How long a resolved alert is remembered."""
 
@@ -30,16 +32,16 @@ State = Literal["inactive", "pending", "firing"]
 
 @dataclass(slots=True)
 class Alert:
-    """One alert of a rule. Times are world seconds; -1 means: not yet."""
+    """One alert of a rule. Times are world seconds."""
 
     labels: Labels
     annotations: dict[str, str]
     value: float
     active_at: float
     state: State = "pending"
-    fired_at: float = -1.0
-    resolved_at: float = -1.0
-    keep_since: float = -1.0
+    fired_at: float = NEVER
+    resolved_at: float = NEVER
+    keep_since: float = NEVER
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class RuleState:
 
     health: Literal["unknown", "ok", "err"] = "unknown"
     error: str = ""
-    evaluated_at: float = -1.0
+    evaluated_at: float = NEVER
     alerts: dict[Labels, Alert] = field(default_factory=dict)
 
 
@@ -178,7 +180,7 @@ class RuleEngine:
             seen.add(alert.labels)
             known = state.alerts.get(alert.labels)
             if known is not None and known.state != "inactive":
-                known.value, known.annotations, known.keep_since = value, alert.annotations, -1.0
+                known.value, known.annotations, known.keep_since = value, alert.annotations, NEVER
             else:
                 state.alerts[alert.labels] = alert
         for labels in list(state.alerts):
@@ -235,11 +237,11 @@ def _step(alert: Alert, rule: Rule, now: float, *, holds: bool) -> bool:
     if not holds:
         keeps = False
         if alert.state == "firing" and rule.keep_firing_for_s > 0:
-            if alert.keep_since < 0:
+            if alert.keep_since == NEVER:
                 alert.keep_since = now
             keeps = now - alert.keep_since < rule.keep_firing_for_s
         if not keeps:
-            if alert.state == "pending" or (alert.resolved_at >= 0 and now - alert.resolved_at > RESOLVED_KEPT_S):
+            if alert.state == "pending" or (alert.resolved_at > NEVER and now - alert.resolved_at > RESOLVED_KEPT_S):
                 return False
             if alert.state != "inactive":
                 alert.state, alert.resolved_at = "inactive", now

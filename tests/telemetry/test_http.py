@@ -9,7 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from itbench.core.clock import from_unix, unix
-from itbench.telemetry.http import prometheus_app, show_exponent
+from itbench.telemetry.http import prometheus_app
+from itbench.telemetry.http_state import show_exponent
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.rules import RuleEngine, parse_groups
 

@@ -138,7 +138,10 @@ def offset(cursor: Cursor) -> Length:
             follow = cursor.peek().kind
             if follow == "(":
                 return _signed(cursor, token, _paren(cursor))
-            return _signed(cursor, token, _keyword(cursor) if follow in _WORDS else literal(cursor))
+            if follow in _WORDS:
+                word = _keyword(cursor)
+                return Span(token.kind, None, word, start=token.start, end=word.end)
+            return _signed(cursor, token, literal(cursor))
         return _keyword(cursor) if token.kind in _WORDS else arithmetic(cursor)
 
 

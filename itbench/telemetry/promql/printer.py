@@ -1,11 +1,11 @@
-"""Writes a syntax tree as PromQL again: on one line, or indented as `/api/v1/format_query` does."""
+"""Writes a syntax tree as PromQL again: on one line, or indented as `/api/v1/format_query` does; or as JSON."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from itbench.telemetry.labels import NAME
 from itbench.telemetry.promql import tree
-from itbench.telemetry.promql.gotext import label_name, quote, show_duration, show_f
+from itbench.telemetry.promql.gotext import label_name, quote, show_duration, show_f, shown
 
 MAX_LINE = 100
 
@@ -116,6 +116,91 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
 def text(node: tree.Node) -> str:
     """The node on one line."""
     return _TEXTS[type(node)](node)
+
+
+def _card(node: tree.Binary) -> str:
+    if node.op in ("and", "or", "unless"):
+        return "many-to-many"
+    return {"left": "many-to-one", "right": "one-to-many"}.get(node.group, "one-to-one")
+
+
+def _matching_json(node: tree.Binary) -> dict[str, Any] | None:
+    if "scalar" in (node.left.type, node.right.type):
+        return None
+    return {
+        "card": _card(node), "labels": node.labels, "on": node.on, "include": node.include,
+        "fillValues": {"lhs": None, "rhs": None},
+    }  # fmt: skip
+
+
+def _length_json(node: tree.Length | None) -> dict[str, Any] | None:
+    if node is None:
+        return None
+    if isinstance(node, tree.Number):
+        return {"type": "numberLiteral", "val": show_f(node.value), "duration": node.duration}
+    sides = {"lhs": _length_json(node.left), "rhs": _length_json(node.right)}
+    return {"type": "durationExpr", "op": node.op, **sides, "wrapped": node.wrapped}
+
+
+def _lengths_json(**lengths: tree.Length | None) -> dict[str, Any]:
+    """Each length in milliseconds, and as an expression where it is one."""
+    found: dict[str, Any] = {}
+    for name, each in lengths.items():
+        known = isinstance(each, tree.Number)
+        found[name] = int(round(each.value * 1e9) / 1e6) if isinstance(each, tree.Number) else 0
+        found[name + "Expr"] = None if known else _length_json(each)
+    return found
+
+
+def _timed_json(node: tree.Timed) -> dict[str, Any]:
+    return {**_lengths_json(offset=node.offset), "timestamp": node.at_ms, "startOrEnd": node.anchor or None}
+
+
+def _selector_json(node: tree.Selector) -> dict[str, Any]:
+    matchers = [{"name": each.name, "value": each.value, "type": each.op} for each in node.matchers]
+    modifiers = {"anchored": node.extended == "anchored", "smoothed": node.extended == "smoothed"}
+    return {"name": node.name, "matchers": matchers, **_timed_json(node), **modifiers}
+
+
+def _call_json(node: tree.Call) -> dict[str, Any]:
+    signature = node.function
+    shown = {"name": node.name, "argTypes": signature.args, "variadic": signature.variadic}
+    return {"func": {**shown, "returnType": signature.returns}, "args": [as_json(each) for each in node.args]}
+
+
+def _aggregate_json(node: tree.Aggregate) -> dict[str, Any]:
+    param = as_json(node.param) if node.param is not None else None
+    return {"op": node.op, "expr": as_json(node.expr), "param": param, "grouping": node.labels, "without": node.without}
+
+
+def _binary_json(node: tree.Binary) -> dict[str, Any]:
+    sides = {"lhs": as_json(node.left), "rhs": as_json(node.right)}
+    return {"op": node.op, **sides, "matching": _matching_json(node), "bool": node.return_bool}
+
+
+_JSON: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    tree.Number: ("numberLiteral", lambda node: {"val": show_f(node.value)}),
+    tree.Text: ("stringLiteral", lambda node: {"val": shown(node.value)}),
+    tree.Selector: ("vectorSelector", _selector_json),
+    tree.Range: ("matrixSelector", lambda node: _selector_json(node.selector) | _lengths_json(range=node.length)),
+    tree.Subquery: (
+        "subquery",
+        lambda node: (
+            {"expr": as_json(node.expr), **_timed_json(node)} | _lengths_json(range=node.length, step=node.step)
+        ),
+    ),
+    tree.Paren: ("parenExpr", lambda node: {"expr": as_json(node.expr)}),
+    tree.Unary: ("unaryExpr", lambda node: {"op": node.op, "expr": as_json(node.expr)}),
+    tree.Binary: ("binaryExpr", _binary_json),
+    tree.Call: ("call", _call_json),
+    tree.Aggregate: ("aggregation", _aggregate_json),
+}
+
+
+def as_json(node: tree.Node) -> dict[str, Any]:
+    """The node as `/api/v1/parse_query` shows it."""
+    kind, rest = _JSON[type(node)]
+    return {"type": kind, **rest(node)}
 
 
 def pretty(node: tree.Node, level: int = 0) -> str:

@@ -9,6 +9,9 @@ import importlib.util
 import math
 import sys
 import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -187,6 +190,35 @@ def _in_order(answer: dict[str, Any], query: str) -> dict[str, Any]:
     return answer
 
 
+def requests() -> list[str]:
+    """Paths that clients ask for, as they stand in `requests.txt`."""
+    return [line for line in (HERE / "requests.txt").read_text().splitlines() if line and not line.startswith("#")]
+
+
+def address(path: str) -> str:
+    """The path with its query escaped."""
+    return urllib.parse.quote(path, safe="/?&=:%[].,+-_~")
+
+
+def body_of(raw: bytes) -> Any:
+    """JSON where it is some, else the text."""
+    text = raw.decode(errors="replace")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def fetch(base: str, path: str) -> list[Any]:
+    """Status and body."""
+    try:
+        with urllib.request.urlopen(base + address(path), timeout=30) as answer:
+            return [answer.status, body_of(answer.read())]
+    except urllib.error.HTTPError as error:
+        with error:
+            return [error.code, body_of(error.read())]
+
+
 def record() -> None:
     """Write the answers of the real Prometheus."""
     (HERE / "golden").mkdir(exist_ok=True)
@@ -195,6 +227,8 @@ def record() -> None:
         for case in corpus():
             answers = [_in_order(each, case.query) for each in ask(server, case.query)]
             files.setdefault(case.topic, []).append(orjson.dumps({"query": case.query, "answers": answers}))
+        asked = [orjson.dumps({"path": path, "answer": fetch(server.url, path)}) for path in requests()]
+        (HERE / "requests.jsonl").write_bytes(b"\n".join(asked) + b"\n")
     for topic, lines in files.items():
         (HERE / "golden" / f"{topic}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
 
