@@ -4,12 +4,14 @@ Plain data: None, bool, int, float, str, bytes, list, tuple (comes back as list)
 Large arrays that are mostly zero, such as the rings of the request flow, are kept as their other elements.
 """
 
+import sys
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
-import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ARRAY, _SPARSE = 1, 2
 _LARGE = 4096
@@ -17,6 +19,9 @@ _LARGE = 4096
 
 
 def _encode(value: object) -> Any:
+    np = sys.modules.get("numpy")  # a control plane has no arrays and should not wait for numpy
+    if np is None:
+        raise TypeError(f"not plain data: {type(value).__name__}")
     if isinstance(value, np.ndarray):
         array = np.ascontiguousarray(value)
         head = msgpack.packb([array.dtype.str, list(value.shape)])
@@ -28,8 +33,10 @@ def _encode(value: object) -> Any:
     raise TypeError(f"not plain data: {type(value).__name__}")
 
 
-def _sparse(array: NDArray[Any]) -> bytes | None:
+def _sparse(array: "NDArray[Any]") -> bytes | None:
     """A bit per element, then the elements that are not zero bit by bit (-0.0 is not); None where that saves little."""
+    import numpy as np
+
     if array.size < _LARGE or array.dtype.kind not in "iuf" or array.dtype.itemsize not in (4, 8):
         return None
     flat = array.reshape(-1)
@@ -43,6 +50,8 @@ def _sparse(array: NDArray[Any]) -> bytes | None:
 def _decode(code: int, data: bytes) -> Any:
     if code not in (_ARRAY, _SPARSE):
         raise ValueError(f"unknown extension {code}")
+    import numpy as np
+
     unpacker = msgpack.Unpacker()
     unpacker.feed(data[:256])
     dtype, shape = unpacker.unpack()
