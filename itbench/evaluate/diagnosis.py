@@ -1,28 +1,30 @@
 """The typed answers: `diagnosis` (entities and mechanisms, partial credit) and `verdict`; graded without a model.
 
-Score of a diagnosis with predictions P and true causes T (each with accepted alternatives):
-
-    score = 2 * sum of the credits of the best one-to-one matching / (|P| + |T|)
-
-with credit 1 for entity and mechanism, 1/2 for the entity alone, 1/4 for an object of the same name and namespace but
-another kind with the right mechanism, 0 otherwise.
-So a perfect answer scores 1, an empty one 0, a false positive never helps. It passes at 1.
+The score is that of `localisation`; a diagnosis passes at the level that the check asks for, by default only when it is perfect.
 """
 
-from itertools import permutations
+from collections.abc import Sequence
+from typing import Literal
 
-from itbench.core.documents.scenario import Cause, RootCause
+from itbench.core.documents.scenario import RootCause
 from itbench.core.documents.task import Submission
-from itbench.core.documents.vocabulary import canonical_entity, canonical_mechanism
+from itbench.evaluate import localisation
+from itbench.evaluate.localisation import Levels, levels
 from itbench.evaluate.registry import Case, Finding, Spec, check
+from itbench.evaluate.topology import Topology, topology
 
-MAX_CAUSES = 8
-"""Predictions beyond this number only lower the score; nobody has eight root causes."""
+MOMENTS = ("baseline", "hand_over", "submit")
+"""Snapshots whose objects make up the estate: what the agent may have seen."""
 
 
 class DiagnosisSpec(Spec):
-    """Every root cause named, with its mechanism, and nothing else."""
+    """Every root cause named, with its mechanism, and nothing else.
 
+    `level`: how deep it must be right. `detection`: whether anything is wrong; `localisation`: the entities; `mechanism`: and how
+    they act. `chain`: the true paths of propagation are asked for too, edge by edge.
+    """
+
+    level: Literal["detection", "localisation", "mechanism"] = "mechanism"
     chain: bool = False
 
 
@@ -30,39 +32,9 @@ class VerdictSpec(Spec):
     """The typed verdict equals the true one."""
 
 
-def credit(entity: str, mechanism: str, truth: RootCause) -> float:
-    """Credit of one prediction for one true cause, alternatives included."""
-    return max(_credit(entity, mechanism, cause) for cause in (truth, *truth.alternatives))
-
-
-def _credit(entity: str, mechanism: str, cause: Cause) -> float:
-    wanted, right = canonical_entity(cause.entity), canonical_mechanism(cause.mechanism) == mechanism
-    if entity == wanted:
-        return 1.0 if right else 0.5
-    return 0.25 if right and entity.split("/")[1:] == wanted.split("/")[1:] else 0.0
-
-
-def score(predicted: list[tuple[str, str]], truth: tuple[RootCause, ...]) -> float:
-    """The score of a diagnosis, 0 to 1; with no true cause, 1 for an empty answer or `none`, else 0."""
-    if not truth:
-        return float(all(mechanism == "none" for _, mechanism in predicted))
-    considered = predicted[:MAX_CAUSES]
-    table = [[credit(entity, mechanism, cause) for cause in truth] for entity, mechanism in considered]
-    return 2.0 * _best(table, len(truth)) / (len(predicted) + len(truth))
-
-
-def _best(table: list[list[float]], width: int) -> float:
-    """Largest sum of a one-to-one matching (the tables are tiny)."""
-    if not table:
-        return 0.0
-    if len(table) <= width:
-        return max(
-            sum(row[column] for row, column in zip(table, columns))
-            for columns in permutations(range(width), len(table))
-        )
-    return max(
-        sum(table[row][column] for column, row in enumerate(rows)) for rows in permutations(range(len(table)), width)
-    )
+def score(predicted: Sequence[tuple[str, str]], truth: tuple[RootCause, ...]) -> float:
+    """The score of a diagnosis where nothing is known of the estate: only names tell how near a miss is."""
+    return localisation.score(predicted, truth, Topology())
 
 
 def submission(case: Case) -> Submission | None:
@@ -80,9 +52,34 @@ def grade_diagnosis(spec: DiagnosisSpec, case: Case) -> Finding:
     if given is None:
         return Finding(False, wanted, "no submission", "submission", score=0.0)
     predicted = [(cause.entity, cause.mechanism) for cause in given.diagnosis]
-    value = score(predicted, truth)
+    chain = case.scenario.truth.chain
+    found = levels(predicted, truth, _estate(case), given.chain, chain)
     seen = "; ".join(f"{entity} {mechanism}" for entity, mechanism in predicted) or "no cause"
-    return Finding(value >= 1.0 - 1e-9, wanted, seen, "submission.diagnosis", score=value)
+    passed = _passed(spec, found)
+    return Finding(passed, wanted, seen, "submission.diagnosis", score=found.score, details=_details(found))
+
+
+def _estate(case: Case) -> Topology:
+    snapshots = [case.evidence.snapshots[moment].objects for moment in MOMENTS if moment in case.evidence.snapshots]
+    return topology(snapshots, case.scenario.truth.chain)
+
+
+def _passed(spec: DiagnosisSpec, found: Levels) -> bool:
+    right = {"detection": found.detected, "localisation": found.localised, "mechanism": found.identified}[spec.level]
+    return right and (not spec.chain or found.chain in (None, 1.0))
+
+
+def _details(found: Levels) -> dict[str, object]:
+    """What partial credit says, for metrics and reports."""
+    return {
+        "version": localisation.VERSION,
+        "detected": found.detected,
+        "localised": found.localised,
+        "localisation_score": found.localisation_score,
+        "precision": found.precision,
+        "chain_score": found.chain,
+        "chance": found.chance,
+    }
 
 
 @check("verdict", VerdictSpec, answer="verdict")

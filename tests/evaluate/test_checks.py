@@ -169,7 +169,7 @@ def test_grading_twice_gives_the_same():
 
 
 ENTITIES = st.sampled_from(["deployment/shop/a", "service/shop/a", "deployment/shop/b", "node/n1"])
-MECHANISMS = st.sampled_from(["image-unavailable", "queue-buildup", "none"])
+MECHANISMS = st.sampled_from(["image-unavailable", "queue-buildup", "cpu-throttled"])
 CAUSES = st.lists(st.tuples(ENTITIES, MECHANISMS), min_size=1, max_size=3, unique=True)
 
 
