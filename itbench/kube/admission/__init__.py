@@ -9,6 +9,7 @@ from itbench.kube.admission.addresses import cluster_ips
 from itbench.kube.admission.certificaterequests import certificate_rules, request_owner
 from itbench.kube.admission.lifecycle import namespace_lifecycle, protect_storage
 from itbench.kube.admission.limits import limit_bounds, limit_defaults
+from itbench.kube.admission.noderestriction import node_restriction
 from itbench.kube.admission.policies import validating_policies
 from itbench.kube.admission.quota import resource_quota
 from itbench.kube.admission.resize import claim_resize
@@ -32,7 +33,12 @@ _DEFAULTING: tuple[Plugin, ...] = (
 MUTATING: tuple[Plugin, ...] = (*_DEFAULTING, mutating_webhooks(_DEFAULTING))
 ALLOCATING: tuple[Plugin, ...] = (cluster_ips,)
 """Run after validation: they take addresses out of ranges."""
-CONNECTING: tuple[Plugin, ...] = (mutating_webhooks_at_the_end, validating_policies, validating_webhooks)
+CONNECTING: tuple[Plugin, ...] = (
+    node_restriction,
+    mutating_webhooks_at_the_end,
+    validating_policies,
+    validating_webhooks,
+)
 """All that looks at connections and at what is posted to subresources."""
 VALIDATING: tuple[Plugin, ...] = (
     namespace_lifecycle,

@@ -6,6 +6,7 @@ from itbench.kube import status
 from itbench.kube.admission.write import Write
 from itbench.kube.client import Obj
 from itbench.kube.kinds.containers import default_container
+from itbench.kube.nodeaccess import references
 
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_S = 3607
@@ -53,13 +54,22 @@ def _mount(spec: Obj, write: Write) -> None:
         spec["volumes"] = [*(spec.get("volumes") or ()), _volume(name)]
 
 
+def _check_mirror(write: Write, spec: Obj) -> None:
+    """A pod that stands for a file on a node has no account of its own."""
+    if spec.get("serviceAccountName"):
+        raise status.forbidden(write.resource, write.name, "a mirror pod may not reference service accounts")
+    if any(resource == "secrets" for resource, _ in references(spec)):
+        raise status.forbidden(write.resource, write.name, "a mirror pod may not reference secrets")
+
+
 def service_account(write: Write) -> None:
     """Default the account, refuse an unknown one, mount its token, take over its pull secrets."""
     if not write.new_pod():
         return
-    if _MIRROR in (write.object["metadata"].get("annotations") or {}):
-        return
     spec = write.object["spec"]
+    if _MIRROR in (write.object["metadata"].get("annotations") or {}):
+        _check_mirror(write, spec)
+        return
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     entry = write.store.get("serviceaccounts", write.namespace, name)

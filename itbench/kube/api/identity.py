@@ -16,10 +16,11 @@ def unauthorized() -> ApiError:
     return failure(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(user: User, access: Access) -> ApiError:
-    """403 by RBAC."""
+def forbidden(user: User, access: Access, why: str = "") -> ApiError:
+    """403 by the authorizer; `why` is what it says besides, which RBAC does not."""
     problem = Problem(access.name, access.group, access.resource) if access.resource else Problem()
-    return failure(403, "Forbidden", forbidden_message(user, access), problem)
+    text = forbidden_message(user, access) + (f": {why}" if why else "")
+    return failure(403, "Forbidden", text, problem)
 
 
 def authenticate(tokens: Tokens, authorization: str, transport: Any) -> User:

@@ -37,7 +37,8 @@ from itbench.kube.audit import AuditRecord, digest_of
 from itbench.kube.client import ApiError
 from itbench.kube.door import NodeDoor, Pacer
 from itbench.kube.local import LocalClient
-from itbench.kube.rbac import MASTERS, Authorizer, User
+from itbench.kube.nodeaccess import NodeAuthorizer
+from itbench.kube.rbac import MASTERS, User
 from itbench.kube.resources import Resource
 from itbench.kube.status import Problem, bad_request, failure, not_found
 from itbench.kube.tls import Identity, Signer, client_pair, kubeconfig, self_signed
@@ -159,9 +160,10 @@ class Router:
         request.flow = self._flows.of(user, call.verb, target)
         if MASTERS not in user.groups:
             access = access_of(call.verb, target)
-            if not door.authorizer.allowed(user, access)[0]:
+            granted, why = door.authorizer.allowed(user, access)
+            if not granted:
                 request.refused = True
-                raise forbidden(user, access)
+                raise forbidden(user, access, why)
 
     async def _dispatch(self, call: Call) -> Answer:
         handler = self._handler(call)
@@ -365,7 +367,7 @@ async def serve(
         return "" if entry is None else str(entry.object["metadata"]["uid"])
 
     tokens = Tokens(Signer(identity.key), ISSUER, lambda: pacer.to_wire(pacer.now()), uid_of)
-    authorizer = Authorizer(client)
+    authorizer = NodeAuthorizer(client)
     shared = Door(plane, pacer, door, tokens, authorizer)
     shared.weave = Weave(webhook_hosts, shared.clock.served)
     services = plane.registry.services
