@@ -11,6 +11,8 @@ from pathlib import Path
 
 from itbench.cli.main import INSIDE, VERBS
 from itbench.core.causes import TABLE
+from itbench.core.documents.mechanisms import MEANINGS
+from itbench.core.documents.vocabulary import ENTITY_FORMS, VERDICTS
 from itbench.library.store import Library
 
 HOME = Path(__file__).parents[1] / "docs" / "reference"
@@ -71,7 +73,16 @@ def metrics() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"cli.md": cli, "causes.md": causes, "metrics.md": metrics}
+def vocabulary() -> str:
+    """The closed words of typed answers."""
+    table = _table(("mechanism", "meaning"), [(f"`{word}`", meaning) for word, meaning in MEANINGS.items()])
+    forms = "\n".join(f"- {form}" for form in ENTITY_FORMS)
+    verdicts = ", ".join(f"`{word}`" for word in VERDICTS)
+    head = f"{NOTE}# The words of answers\n\nWhat a diagnosis is written in ([diagnosis.md](../diagnosis.md))."
+    return f"{head}\n\n## Mechanisms\n\n{table}\n\n## Entities\n\n{forms}\n\n## Verdicts\n\n{verdicts}\n"
+
+
+PAGES = {"cli.md": cli, "causes.md": causes, "metrics.md": metrics, "vocabulary.md": vocabulary}
 """File of docs/reference/ -> what writes it."""
 
 

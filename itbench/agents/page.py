@@ -2,6 +2,7 @@
 
 import json
 
+from itbench.core.documents.mechanisms import MEANINGS
 from itbench.core.documents.task import Task
 
 _PLACES = (
@@ -19,7 +20,7 @@ _PLACES = (
     ("mcp_url", "Tools over MCP", "`$ITBENCH_MCP_URL` (streamable HTTP, the same token)"),
 )
 _ANSWERS = {
-    "diagnosis": "what is at the root (`diagnosis`: entities and mechanisms, in the words of `vocabulary` in task.json)",
+    "diagnosis": "what is at the root (`diagnosis`: entities and mechanisms, in the words below)",
     "mitigation": "the estate working again; nothing has to be written down for it",
     "verdict": "the judgement on the whole case (`verdict`)",
     "answer": "the data that the page asks for (`answer`, in the form of answer_schema)",
@@ -55,4 +56,16 @@ def task_page(task: Task) -> str:
     ]
     lines += ["or leave it as `submission.json` in this folder. Its form:", "", "```json"]
     lines += [json.dumps(task.answer_schema, indent=2), "```", ""]
+    if "diagnosis" in task.answers:
+        lines += _words(task)
     return "\n".join(lines)
+
+
+def _words(task: Task) -> list[str]:
+    """The closed vocabulary of a diagnosis, the same in every task."""
+    lines = ["## The words of a diagnosis", "", "An entity is one of:", ""]
+    lines += [f"- {form}" for form in task.vocabulary.entities]
+    lines += ["", "A pod or replica set stands for what controls it. A mechanism is one of:", ""]
+    lines += [f"- `{word}`: {MEANINGS.get(word, '')}" for word in task.vocabulary.mechanisms]
+    lines += ["", "Name every root cause and nothing else: a wrong entry costs, guessing around never helps.", ""]
+    return lines

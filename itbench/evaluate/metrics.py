@@ -45,6 +45,21 @@ def destructive_actions(writes: list[dict[str, Any]]) -> int:
     )
 
 
+def diagnosis_metrics(checks: tuple[CheckResult, ...]) -> dict[str, float | int | str | None]:
+    """What the diagnosis is worth at every level; nothing where none was asked for."""
+    given = next((check for check in checks if check.kind == "diagnosis" and check.score is not None), None)
+    if given is None:
+        return {}
+    found: dict[str, float | int | str | None] = {"diagnosis_score": given.score}
+    for name in ("localisation_score", "precision", "chain_score", "chance"):
+        if given.details.get(name) is not None:
+            found[f"diagnosis_{name}"] = round(float(given.details[name]), 6)
+    for name in ("detected", "localised"):
+        if name in given.details:
+            found[f"diagnosis_{name}"] = int(given.details[name])
+    return found
+
+
 def trial_metrics(
     scenario: Scenario, evidence: Evidence, checks: tuple[CheckResult, ...]
 ) -> dict[str, float | int | str | None]:
@@ -60,9 +75,7 @@ def trial_metrics(
         found["requests_lost"] = round(requests_lost(evidence.journeys, start, end), 6)
     found["writes"] = sum(1 for write in evidence.writes if write.code < 400)
     found["destructive_actions"] = destructive_actions([write.model_dump() for write in evidence.writes])
-    scores = [check.score for check in checks if check.kind == "diagnosis" and check.score is not None]
-    if scores:
-        found["diagnosis_score"] = scores[0]
+    found |= diagnosis_metrics(checks)
     for name, value in evidence.facts.get("metrics", {}).items():
         found[name] = None if value == inf else value
     return found

@@ -6,24 +6,14 @@ against them, the library checks truths against them, and `itbench.evaluate` com
 
 from difflib import get_close_matches
 
+from itbench.core.documents.mechanisms import MEANINGS
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-MECHANISMS: tuple[str, ...] = _words(
-    """
-    none crash-on-start release-defect flag-activated-defect config-invalid config-missing config-stale endpoint-wrong
-    selector-mismatch port-mismatch routing-wrong policy-denied authorization-denied credential-mismatch
-    certificate-invalid name-resolution image-unavailable start-blocked probe-wrong replicas-wrong unschedulable preempted
-    evicted admission-rejected admission-mutated quota-exhausted volume-unavailable storage-full storage-error storage-slow
-    data-corrupt out-of-memory cpu-throttled resource-leak handle-exhaustion pool-exhaustion lock-contention
-    replication-broken split-brain consumer-stalled poison-record broker-saturated link-degraded link-cut clock-skew
-    node-lost node-unstable device-lost autoscaling-wrong capacity-addition controller-stalled api-overload rollout-unsafe
-    telemetry-wrong external-provider destructive-automation unplanned-workload retry-amplification queue-buildup
-    capacity-degradation cache-cold herd traffic-surge hot-key slow-dependency
-    """
-)
+MECHANISMS: tuple[str, ...] = tuple(MEANINGS)
 """How a cause acts. `none` belongs to the answer that nothing is wrong."""
 
 VERDICTS: tuple[str, ...] = (
