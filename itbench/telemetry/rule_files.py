@@ -8,6 +8,7 @@ from typing import Any, Literal
 from itbench.core.errors import UsageError
 from itbench.telemetry.promql import QueryError, parse
 from itbench.telemetry.promql.gotext import parse_duration_ns
+from itbench.telemetry.templates import check
 
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _RULE_FIELDS = frozenset(("alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"))
@@ -88,6 +89,13 @@ def _parse_rule(data: Mapping[str, Any], where: str) -> Rule:
         if not _METRIC.fullmatch(str(record)):
             raise UsageError(f"{where}: invalid recording rule name", seen=record)
         return Rule("recording", str(record), expr, labels=labels)
+    annotations = _texts(data.get("annotations"), f"{where}: annotations")
+    for what, texts in (("label", labels), ("annotation", annotations)):
+        for name, text in texts.items():
+            try:
+                check(text, str(alert))
+            except UsageError as error:
+                raise UsageError(f'{where}: {what} "{name}": {error}') from error
     return Rule(
         "alerting",
         str(alert),
@@ -95,7 +103,7 @@ def _parse_rule(data: Mapping[str, Any], where: str) -> Rule:
         _duration_s(data.get("for"), f"{where}: for"),
         _duration_s(data.get("keep_firing_for"), f"{where}: keep_firing_for"),
         labels,
-        _texts(data.get("annotations"), f"{where}: annotations"),
+        annotations,
     )
 
 

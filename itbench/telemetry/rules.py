@@ -14,10 +14,10 @@ import numpy as np
 from itbench.core.clock import unix
 from itbench.telemetry.labels import NAME, Labels, Matcher, freeze
 from itbench.telemetry.metrics import NAN, Block, MetricStore, is_absent, is_stale
-from itbench.telemetry.promql import Options, QueryError, query_steps
+from itbench.telemetry.promql import Options, QueryError, query_instant, query_steps
 from itbench.telemetry.promql.values import somewhere
 from itbench.telemetry.rule_files import Group, Rule, groups_from_objects, parse_groups
-from itbench.telemetry.templates import expand
+from itbench.telemetry.templates import Sample, Scene, expand
 
 NEVER = -1e15
 """A world second for what has not happened yet: times of recordings may be long before second 0."""
@@ -189,12 +189,19 @@ class RuleEngine:
         return _alert_samples(state.alerts.values())
 
     def _instance(self, rule: Rule, group: Group, labels: Labels, value: float, now: float) -> Alert:
+        def query(text: str) -> list[Sample]:
+            assert self._store is not None
+            found = query_instant(self._store, text, now, self.options)
+            return [Sample(dict(each.labels), float(each.v[-1])) for each in found.series]
+
+        seen, scene = dict(labels), Scene(rule.name, unix(now), query)
+
+        def shown(texts: Mapping[str, str]) -> dict[str, str]:
+            return {name: expand(text, seen, value, self.external, scene) for name, text in texts.items()}
+
         plain = {name: text for name, text in labels if name != NAME}
-        own = {
-            name: expand(text, plain, value, self.external) for name, text in {**group.labels, **rule.labels}.items()
-        }
-        annotations = {name: expand(text, plain, value, self.external) for name, text in rule.annotations.items()}
-        return Alert(freeze({**plain, **own, "alertname": rule.name}), annotations, value, now)
+        own = shown({**group.labels, **rule.labels})
+        return Alert(freeze({**plain, **own, "alertname": rule.name}), shown(rule.annotations), value, now)
 
     def alerts(self, states: Iterable[State] = ("pending", "firing")) -> list[dict[str, Any]]:
         """The alerts as plain data: labels, annotations, state, value, active_at, fired_at, keep_since (world seconds)."""

@@ -1,224 +1,248 @@
-"""The common subset of Go templates in alert labels and annotations: values, pipelines, and the functions of Prometheus.
+"""Go templates in alert labels and annotations: `if`, `range`, `with`, `define`, variables, pipelines, and queries.
 
-Control structures (`if`, `range`, `with`) and queries are refused with the error text that an annotation would show.
+Parsed once into nodes, then executed over the alert's data; what goes wrong becomes the text that Prometheus writes.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from math import isinf, isnan
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from itbench.telemetry.labels import compile_regex
-from itbench.telemetry.promql.gotext import show_g
-from itbench.telemetry.promql.relabel import expand as expand_groups
-from itbench.telemetry.promql.values import format_plain
+from itbench.core.errors import UsageError
+from itbench.telemetry.promql.gotext import quote
+from itbench.telemetry.template_functions import FUNCTIONS, Sample, TemplateError, is_true, kind_of, text_of
+from itbench.telemetry.template_syntax import Node, Operand, Pipe, parse_template
 
-_ACTION = re.compile(r"\{\{(-\s)?\s*(.*?)\s*(\s-)?\}\}", re.DOTALL)
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`|\||\(|\)|[^\s|()]+')
-_BIG = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
-_BINARY = ("", "ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
-_SMALL = ("", "m", "u", "n", "p", "f", "a", "z", "y")
+MAX_DEPTH = 100
+"""Templates that call each other do so at most so deep."""
 
+MAX_ROUNDS = 100_000
+"""Numbers that a template counts at most."""
 
-class TemplateError(ValueError):
-    """What is wrong with a template."""
+Query = Callable[[str], list[Sample]]
 
 
-def _four(value: float) -> str:
-    """`%.4g` of Go."""
-    if isnan(value) or isinf(value):
-        return format_plain(value)
-    return f"{value:.4g}"
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a template can ask about besides its alert.
+
+    Attributes:
+        name: of the alert, for messages.
+        now: Unix seconds of the evaluation.
+        query: evaluates PromQL at that time.
+    """
+
+    name: str = ""
+    now: float = 0.0
+    query: Query | None = None
 
 
-def _scaled(value: float, base: float, prefixes: Sequence[str]) -> tuple[float, str]:
-    for prefix in prefixes[:-1]:
-        if abs(value) < base:
-            return value, prefix
-        value /= base
-    return value, prefixes[-1]
+class _Jump(Exception):
+    """`break` or `continue`."""
 
 
-def _enlarged(value: float) -> tuple[float, str]:
-    for prefix in _SMALL[:-1]:
-        if abs(value) >= 1:
-            return value, prefix
-        value *= 1000
-    return value, _SMALL[-1]
+class _Run:
+    """One execution."""
 
+    def __init__(self, defined: Mapping[str, list[Node]], data: Mapping[str, Any], scene: Scene) -> None:
+        self._defined, self._scene = defined, scene
+        self._variables: list[tuple[str, Any]] = [
+            ("$", data), ("$labels", data["Labels"]), ("$externalLabels", data["ExternalLabels"]),
+            ("$externalURL", data["ExternalURL"]), ("$value", data["Value"]),
+        ]  # fmt: skip
+        self._pieces: list[str] = []
+        self._depth = 0
 
-def humanize(value: float) -> str:
-    """With a metric prefix."""
-    if value == 0 or isnan(value) or isinf(value):
-        return _four(value)
-    number, prefix = _scaled(value, 1000.0, _BIG) if abs(value) >= 1 else _enlarged(value)
-    return _four(number) + prefix
+    def text(self, nodes: list[Node], dot: Any) -> str:
+        self._walk(nodes, dot)
+        return "".join(self._pieces)
 
+    def _walk(self, nodes: list[Node], dot: Any) -> None:
+        known = len(self._variables)
+        for node in nodes:
+            if node.kind == "text":
+                self._pieces.append(node.text)
+            elif node.kind in ("break", "continue"):
+                raise _Jump(node.kind)
+            else:
+                getattr(self, f"_{node.kind}")(node, dot)
+        del self._variables[known:]
 
-def humanize1024(value: float) -> str:
-    """With a binary prefix."""
-    if abs(value) <= 1 or isnan(value) or isinf(value):
-        return _four(value)
-    number, prefix = _scaled(value, 1024.0, _BINARY)
-    return _four(number) + prefix
+    def _action(self, node: Node, dot: Any) -> None:
+        assert node.pipe is not None
+        value = self._value(node.pipe, dot)
+        if not node.pipe.variables:
+            self._pieces.append(text_of(value))
 
+    def _if(self, node: Node, dot: Any) -> None:
+        self._choose(node, dot, keep=True)
 
-def humanize_duration(value: float) -> str:
-    """Seconds as days, hours, minutes and seconds."""
-    if isnan(value) or isinf(value):
-        return _four(value)
-    if value == 0:
-        return "0s"
-    if abs(value) < 1:
-        number, prefix = _enlarged(value)
-        return f"{_four(number)}{prefix}s"
-    sign, whole = ("-" if value < 0 else ""), int(abs(value))
-    days, hours, minutes, seconds = whole // 86400, whole // 3600 % 24, whole // 60 % 60, whole % 60
-    if days:
-        return f"{sign}{days}d {hours}h {minutes}m {seconds}s"
-    if hours:
-        return f"{sign}{hours}h {minutes}m {seconds}s"
-    if minutes:
-        return f"{sign}{minutes}m {seconds}s"
-    return f"{sign}{_four(abs(value))}s"
+    def _with(self, node: Node, dot: Any) -> None:
+        self._choose(node, dot, keep=False)
 
+    def _choose(self, node: Node, dot: Any, *, keep: bool) -> None:
+        assert node.pipe is not None
+        known = len(self._variables)
+        value = self._value(node.pipe, dot)
+        if is_true(value):
+            self._walk(node.body, dot if keep else value)
+        else:
+            self._walk(node.other, dot)
+        del self._variables[known:]
 
-def humanize_percentage(value: float) -> str:
-    """A share as a percentage."""
-    return f"{_four(value * 100)}%"
-
-
-def humanize_timestamp(value: float) -> str:
-    """Unix seconds as a date."""
-    if isnan(value) or isinf(value):
-        return _four(value)
-    moment = datetime.fromtimestamp(value, UTC)
-    rest = f"{moment.microsecond // 1000:03d}".rstrip("0")
-    return moment.strftime("%Y-%m-%d %H:%M:%S") + (f".{rest}" if rest else "") + " +0000 UTC"
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise TemplateError(f"can't convert {value!r} to float") from error
-
-
-_VERB = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?([a-zA-Z%])")
-
-
-def _printf(template: str, *values: Any) -> str:
-    queue = list(values)
-
-    def one(found: re.Match[str]) -> str:
-        verb = found[1]
-        if verb == "%":
-            return "%"
-        if not queue:
-            return f"%!{verb}(MISSING)"
-        value, spec = queue.pop(0), found[0]
-        if verb == "v":
-            return _text(value)
-        if verb == "q":
-            return '"' + _text(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
-        if verb == "s":
-            return str(spec % _text(value))
-        if verb in "feEgGF":
-            return str(spec % _number(value))
-        if verb == "d" and isinstance(value, int):
-            return str(spec % value)
-        return f"%!{verb}({type(value).__name__}={_text(value)})"
-
-    return _VERB.sub(one, template)
-
-
-def _replace_all(pattern: str, replacement: str, text: str) -> str:
-    return compile_regex(pattern).sub(lambda match: expand_groups(replacement, match), text)
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "humanize": lambda value: humanize(_number(value)),
-    "humanize1024": lambda value: humanize1024(_number(value)),
-    "humanizeDuration": lambda value: humanize_duration(_number(value)),
-    "humanizePercentage": lambda value: humanize_percentage(_number(value)),
-    "humanizeTimestamp": lambda value: humanize_timestamp(_number(value)),
-    "match": lambda pattern, text: compile_regex(pattern).search(text) is not None,
-    "print": lambda *values: "".join(map(_text, values)),
-    "printf": _printf,
-    "reReplaceAll": _replace_all,
-    "stripDomain": lambda text: text.split(".", 1)[0],
-    "stripPort": lambda text: text.rsplit(":", 1)[0],
-    "title": lambda text: re.sub(r"\b[a-z]", lambda found: found[0].upper(), text),
-    "toLower": str.lower,
-    "toUpper": str.upper,
-}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return show_g(value) if isinstance(value, float) else str(value)
-
-
-class _Pipeline:
-    """One `{{ ... }}`: tokens are read once from left to right."""
-
-    def __init__(self, source: str, data: Mapping[str, Any]) -> None:
-        self._tokens = _TOKEN.findall(source)
-        self._data = data
-
-    def value(self) -> Any:
-        """The value of the pipeline."""
-        result = self._command([])
-        while self._tokens and self._tokens[0] == "|":
-            self._tokens.pop(0)
-            result = self._command([result])
-        return result
-
-    def _command(self, last: list[Any]) -> Any:
-        if not self._tokens:
-            raise TemplateError("missing value for command")
-        name = self._tokens[0]
-        if name in FUNCTIONS:
-            self._tokens.pop(0)
-            arguments: list[Any] = []
-            while self._tokens and self._tokens[0] not in ("|", ")"):
-                arguments.append(self._operand())
+    def _range(self, node: Node, dot: Any) -> None:
+        assert node.pipe is not None
+        known = len(self._variables)
+        value = self._commands(node.pipe, dot)
+        pairs = self._pairs(value)
+        names = node.pipe.variables
+        for key, each in pairs:
+            self._variables += [*zip(names, (key, each) if len(names) == 2 else (each,), strict=False)]
             try:
-                return FUNCTIONS[name](*arguments, *last)
-            except (TypeError, AttributeError) as error:
-                raise TemplateError(f"error calling {name}: {error}") from error
-        return self._operand()
+                self._walk(node.body, each)
+            except _Jump as jump:
+                if str(jump) == "break":
+                    break
+            finally:
+                del self._variables[known:]
+        if not pairs:
+            self._walk(node.other, dot)
 
-    def _operand(self) -> Any:
-        token = self._tokens.pop(0)
-        if token == "(":
-            value = self.value()
-            if not self._tokens or self._tokens.pop(0) != ")":
-                raise TemplateError("unclosed left paren")
+    @staticmethod
+    def _pairs(value: Any) -> list[tuple[Any, Any]]:
+        if isinstance(value, Mapping):
+            return [(key, value[key]) for key in sorted(value)]
+        if isinstance(value, list):
+            return list(enumerate(value))
+        if isinstance(value, int) and not isinstance(value, bool):
+            if value > MAX_ROUNDS:
+                raise TemplateError(f"range can't iterate over more than {MAX_ROUNDS} numbers")
+            return [(each, each) for each in range(value)]
+        if value is None:
+            return []
+        raise TemplateError(f"range can't iterate over {text_of(value)}")
+
+    def _template(self, node: Node, dot: Any) -> None:
+        body = self._defined.get(node.text)
+        if body is None:
+            problem = f"template {quote(node.text)} not defined"
+            raise TemplateError(problem, node.at, f"{{{{template {quote(node.text)}}}}}")
+        if self._depth >= MAX_DEPTH:
+            raise TemplateError("exceeded maximum template depth (100000)")
+        inner = self._value(node.pipe, dot) if node.pipe is not None else None
+        outside, self._variables = self._variables, [("$", inner)]
+        self._depth += 1
+        self._walk(body, inner)
+        self._depth -= 1
+        self._variables = outside
+
+    def _value(self, pipe: Pipe, dot: Any) -> Any:
+        value = self._commands(pipe, dot)
+        for name in pipe.variables[:1]:
+            if pipe.declares:
+                self._variables.append((name, value))
+            else:
+                place = max(place for place, (known, _) in enumerate(self._variables) if known == name)
+                self._variables[place] = name, value
+        return value
+
+    def _commands(self, pipe: Pipe, dot: Any) -> Any:
+        last: list[Any] = []
+        for operands in pipe.commands:
+            last = [self._command(operands, dot, last)]
+        return last[0]
+
+    def _command(self, operands: tuple[Operand, ...], dot: Any, last: list[Any]) -> Any:
+        head, rest = operands[0], operands[1:]
+        if head.kind == "function":
+            return self._call(head, rest, dot, last)
+        if rest or last:
+            raise TemplateError(f"can't give argument to non-function {head.source}", head.at, head.source)
+        if head.kind == "constant" and head.value is None:
+            raise TemplateError("nil is not a command", head.at, "nil")
+        return self._operand(head, dot)
+
+    def _operand(self, operand: Operand, dot: Any) -> Any:
+        if operand.kind == "constant":
+            return operand.value
+        if operand.kind == "function":
+            return self._call(operand, (), dot, [])
+        if operand.kind == "variable":
+            value = next(value for name, value in reversed(self._variables) if name == operand.value)
+        else:
+            value = dot if operand.kind == "dot" else self._commands(operand.value, dot)
+        try:
+            return self._fields(value, operand.fields)
+        except TemplateError as error:
+            raise TemplateError(str(error), operand.at, operand.source) from error
+
+    @staticmethod
+    def _fields(value: Any, fields: tuple[str, ...]) -> Any:
+        for name in fields:
+            if isinstance(value, Sample) and name in ("Labels", "Value"):
+                value = value.labels if name == "Labels" else value.value
+            elif isinstance(value, _Root) and name not in value:
+                raise TemplateError(f"can't evaluate field {name} in type {_ROOT}")
+            elif isinstance(value, Mapping):
+                value = value.get(name, "")
+            elif value is None:
+                raise TemplateError(f"nil data; no entry for key {quote(name)}")
+            else:
+                raise TemplateError(f"can't evaluate field {name} in type {kind_of(value)}")
+        return value
+
+    def _call(self, function: Operand, operands: tuple[Operand, ...], dot: Any, last: list[Any]) -> Any:
+        name = function.value
+        if name in ("and", "or"):
+            value: Any = None
+            for value in [*(self._operand(each, dot) for each in operands), *last]:
+                if is_true(value) == (name == "or"):
+                    break
             return value
-        if token[0] == '"':
-            return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), token[1:-1])
-        if token[0] == "`":
-            return token[1:-1]
-        if re.fullmatch(r"-?\d+", token):
-            return int(token)
-        if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", token):
-            return float(token)
-        return self._variable(token)
-
-    def _variable(self, token: str) -> Any:
-        head, _, rest = token.removeprefix(".").partition(".") if token[0] == "." else token.partition(".")
-        if token[0] not in "$." or head not in self._data:
-            raise TemplateError(
-                f'function "{token}" not defined' if token[0] not in "$." else f"undefined variable {token!r}"
-            )
-        value = self._data[head]
-        return value.get(rest, "") if rest and isinstance(value, Mapping) else value
+        arguments = [*(self._operand(each, dot) for each in operands), *last]
+        try:
+            if name == "query":
+                return self._scene.query(*arguments) if self._scene.query is not None else []
+            if name == "now":
+                return self._scene.now
+            return "" if name == "externalURL" else FUNCTIONS[name](*arguments)
+        except (TypeError, AttributeError, UsageError, TemplateError) as error:
+            shown = " ".join([name, *(each.source for each in operands)])
+            raise TemplateError(f"error calling {name}: {error}", function.at, shown) from error
 
 
-def expand(template: str, labels: Mapping[str, str], value: float, external: Mapping[str, str] | None = None) -> str:
+class _Root(dict[str, Any]):
+    """What a template is given: unlike a map, it has no other fields."""
+
+
+_ROOT = "struct { Labels map[string]string; ExternalLabels map[string]string; ExternalURL string; Value interface {} }"
+_BEFORE = 112
+"""Characters that Prometheus puts before each template, to define `$labels` and so on."""
+
+
+def check(template: str, name: str) -> None:
+    """Raises UsageError, in the words of Prometheus, for a template of this alert that cannot be parsed."""
+    try:
+        parse_template(template)
+    except TemplateError as error:
+        raise UsageError(f"template: __alert_{name}:1: {error}") from error
+
+
+def _located(template: str, name: str, error: TemplateError) -> str:
+    """Where an execution failed: `name:line:column: executing "name" at <context>: `."""
+    if error.at is None:
+        return f"{name}: "
+    line = template.count("\n", 0, error.at) + 1
+    column = len(template[template.rfind("\n", 0, error.at) + 1 : error.at].encode()) + (_BEFORE if line == 1 else 0)
+    return f'{name}:{line}:{column}: executing "{name}" at <{error.context}>: '
+
+
+def expand(
+    template: str,
+    labels: Mapping[str, str],
+    value: float,
+    external: Mapping[str, str] | None = None,
+    scene: Scene | None = None,
+) -> str:
     """The text of a template.
 
     Args:
@@ -226,26 +250,27 @@ def expand(template: str, labels: Mapping[str, str], value: float, external: Map
         labels: of the sample that made the alert.
         value: of that sample.
         external: external labels of the server.
+        scene: what else it can ask about.
 
     Returns:
         The expanded text, or `<error expanding template: ...>` as Prometheus writes it.
     """
     if "{{" not in template:
         return template
-    outside = dict(external or {})
-    data = {"$labels": labels, "Labels": labels, "$value": value, "Value": value}
-    data |= {"$externalLabels": outside, "ExternalLabels": outside}
-    pieces: list[str] = []
-    place = 0
+    scene = scene or Scene()
+    name = f"__alert_{scene.name}"
     try:
-        for action in _ACTION.finditer(template):
-            before = template[place : action.start()]
-            pieces.append(before.rstrip() if action[1] else before)
-            if not action[2].startswith("/*"):
-                pieces.append(_text(_Pipeline(action[2], data).value()))
-            place = action.end()
-            if action[3]:
-                place += len(template[place:]) - len(template[place:].lstrip())
+        nodes, defined = parse_template(template)
     except TemplateError as error:
-        return f"<error expanding template: {error}>"
-    return "".join(pieces) + template[place:]
+        return f"<error expanding template: error parsing template {name}: template: {name}:1: {error}>"
+    data = _Root(Labels=labels, ExternalLabels=dict(external or {}), ExternalURL="", Value=value)
+    try:
+        return _Run(defined, data, scene).text(nodes, data)
+    except TemplateError as error:
+        problem = f"{_located(template, name, error)}{error}"
+    except (_Jump, RecursionError) as other:
+        problem = f"{name}: {other}"
+    return f"<error expanding template: error executing template {name}: template: {problem}>"
+
+
+__all__ = ["Sample", "Scene", "TemplateError", "check", "expand"]

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import query_instant
 from itbench.telemetry.promql.gotext import show_g
 from itbench.telemetry.rules import RuleEngine, firing_spans, groups_from_objects, parse_groups
-from itbench.telemetry.templates import expand
+from itbench.telemetry.templates import Sample, Scene, expand
 
 STEP = 30.0
 
@@ -231,9 +233,51 @@ def test_templates_expand_as_in_prometheus(template: str, text: str) -> None:
     assert expand(template, {"pod": "cart-1"}, 0.25, {"cluster": "main"}) == text
 
 
-def test_a_template_that_cannot_be_expanded_says_so() -> None:
-    assert expand("{{ range query }}", {}, 1.0).startswith("<error expanding template: ")
-    assert expand("{{ $labels.pod | humanize }}", {"pod": "x"}, 1.0).startswith("<error expanding template: ")
+def _recorded_templates() -> list[tuple[int, str, str]]:
+    lines = (Path(__file__).parent / "promql" / "templates.jsonl").read_bytes().splitlines()
+    return [(n, each["template"], each["text"]) for n, each in enumerate(map(orjson.loads, lines))]
+
+
+@pytest.mark.parametrize(("number", "template", "text"), _recorded_templates())
+def test_templates_expand_as_the_real_prometheus_did(number: int, template: str, text: str) -> None:
+    def query(expr: str) -> list[Sample]:
+        found = query_instant(MetricStore(), expr, 0.0).series
+        return [Sample(dict(each.labels), float(each.v[-1])) for each in found]
+
+    labels = {"pod": "cart-1", "team": "a"}
+    assert expand(template, labels, 1234.5, {"cluster": "main"}, Scene(f"A{number}", 0.0, query)) == text
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{{ foo }}", 'function "foo" not defined'),
+        ("{{ $nope }}", 'undefined variable "$nope"'),
+        ("{{ if true }}x", "unexpected EOF"),
+        ("{{ end }}", "unexpected {{end}}"),
+        ("{{ if }}x{{ end }}", "missing value for if"),
+        ('{{ "x', "unterminated quoted string"),
+        ("{{ 1", "unclosed action"),
+    ],
+)
+def test_a_template_that_cannot_be_parsed_is_refused_with_its_rule(template: str, text: str) -> None:
+    rule = {"alert": "Down", "expr": "up", "annotations": {"summary": template}}
+    with pytest.raises(UsageError) as caught:
+        parse_groups({"groups": [{"name": "g", "rules": [rule]}]})
+    assert str(caught.value).endswith(f'annotation "summary": template: __alert_Down:1: {text}')
+
+
+def test_a_template_asks_the_store_at_the_time_of_its_alert() -> None:
+    store = MetricStore()
+    block = store.block("b", [{"__name__": "up"}, {"__name__": "load", "host": "a"}])
+    for row in range(5):
+        block.append(30.0 * row, np.array([0.0, float(row)]))
+    summary = '{{ range query "load" }}{{ .Labels.host }}={{ .Value }}{{ end }} {{ $labels.__name__ }}'
+    rule = {"alert": "Down", "expr": "up == 0", "annotations": {"summary": summary}}
+    engine = RuleEngine(parse_groups({"groups": [{"name": "g", "interval": "30s", "rules": [rule]}]}))
+    for row in range(3):
+        engine.evaluate(30.0 * row, store)
+    assert engine.alerts()[0]["annotations"] == {"summary": "a=2 up"}
 
 
 @pytest.mark.parametrize(

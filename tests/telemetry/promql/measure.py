@@ -9,6 +9,7 @@ import importlib.util
 import math
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -22,9 +23,11 @@ from typing import Any
 import orjson
 
 from itbench.core.clock import from_unix, unix
+from itbench.core.errors import UsageError
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.openmetrics import Reader
 from itbench.telemetry.promql import QueryError, query_instant, query_range
+from itbench.telemetry.templates import check
 from itbench.telemetry.wire import encode_result
 
 HERE = Path(__file__).parent
@@ -219,6 +222,46 @@ def fetch(base: str, path: str) -> list[Any]:
             return [error.code, body_of(error.read())]
 
 
+ALERT = 'label_replace(label_replace(vector(1234.5), "pod", "cart-1", "", ""), "team", "a", "", "")'
+
+
+def templates() -> list[str]:
+    """Templates of annotations; those that cannot be parsed are refused when rules are loaded, and not asked about."""
+    found = (HERE / "templates.txt").read_text().splitlines()
+    return [line for line in found if is_parsed(line)]
+
+
+def is_parsed(template: str) -> bool:
+    """Whether a template can be parsed."""
+    try:
+        check(template, "")
+    except UsageError:
+        return False
+    return True
+
+
+def record_templates() -> list[bytes]:
+    """The annotations that the real Prometheus makes of the templates."""
+    rules = [{"alert": f"A{n}", "expr": ALERT, "annotations": {"t": text}} for n, text in enumerate(templates())]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rules.yml"
+        file.write_bytes(orjson.dumps({"groups": [{"name": "g", "interval": "1s", "rules": rules}]}))
+        config = f"global: {{external_labels: {{cluster: main}}}}\nrule_files: [{file}]\n"
+        url, process = _helpers().launch(Path(folder), config)
+        try:
+            alerts: dict[str, str] = {}
+            for _ in range(200):
+                answer = fetch(url, "/api/v1/alerts")[1]["data"]["alerts"]
+                alerts = {each["labels"]["alertname"]: each["annotations"].get("t", "") for each in answer}
+                if len(alerts) == len(rules):
+                    break
+                time.sleep(0.1)
+        finally:
+            process.terminate()
+            process.wait(20)
+    return [orjson.dumps({"template": text, "text": alerts[f"A{n}"]}) for n, text in enumerate(templates())]
+
+
 def record() -> None:
     """Write the answers of the real Prometheus."""
     (HERE / "golden").mkdir(exist_ok=True)
@@ -229,6 +272,7 @@ def record() -> None:
             files.setdefault(case.topic, []).append(orjson.dumps({"query": case.query, "answers": answers}))
         asked = [orjson.dumps({"path": path, "answer": fetch(server.url, path)}) for path in requests()]
         (HERE / "requests.jsonl").write_bytes(b"\n".join(asked) + b"\n")
+    (HERE / "templates.jsonl").write_bytes(b"\n".join(record_templates()) + b"\n")
     for topic, lines in files.items():
         (HERE / "golden" / f"{topic}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
 
