@@ -111,8 +111,9 @@ async def test_the_official_client_watches(api: Any, site: Any) -> None:
 
 
 def kubectls() -> list[str]:
-    """Every kubectl of this machine that has a version in its name."""
-    return [str(path) for path in sorted(GCLOUD.glob("kubectl.1.*"))]
+    """Every kubectl of this machine that has a version in its name; in ITBENCH_KUBECTLS, if that is set."""
+    folder = Path(os.environ.get("ITBENCH_KUBECTLS", GCLOUD))
+    return [str(path) for path in sorted(folder.glob("kubectl.1.*"))]
 
 
 @pytest.mark.skipif(not kubectls(), reason="no further kubectl on this machine")
