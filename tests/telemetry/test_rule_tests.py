@@ -111,7 +111,7 @@ def test_what_is_otherwise_fails(tmp_path: Path, old: str, new: str, failure: st
     ("old", "new", "fault"),
     [
         ("1 1 0x9 1x4", "1 1 zero", "not a value of a series: 'zero'"),
-        ("interval: 1m\n  input", "interval: 1 minute\n  input", "not a valid duration string"),
+        ("interval: 1m\n  input", "interval: 1 minute\n  input", 'unknown unit " minute"'),
         ("expr: up == 0", "expr: up ==", "could not parse expression: 1:6: parse error: unexpected end of input"),
         ("0+60x30", "0+60x99999999", "too many values in a series"),
     ],

@@ -212,6 +212,20 @@ def _best(values: Floats, count: int, sign: float) -> list[int]:
     return [int(place) for place in order[:count]]
 
 
+def _clearly_best(keys: Floats, present: Bools, count: Floats) -> tuple[Bools, list[int]]:
+    """The best at each step where no equals compete for the last place, and the steps where they do; shapes (S, T)."""
+    if np.isnan(keys[present]).any():
+        return np.zeros(present.shape, dtype=bool), list(range(len(count)))
+    level = np.where(present, keys, -np.inf)
+    ranked = -np.sort(-level, axis=0)
+    there = present.sum(axis=0)
+    wanted = np.minimum(np.trunc(count), there).astype(np.int64)
+    last = np.take_along_axis(ranked, np.maximum(wanted - 1, 0)[None, :], axis=0)[0]
+    beyond = np.take_along_axis(ranked, np.minimum(wanted, len(ranked) - 1)[None, :], axis=0)[0]
+    tied = (wanted > 0) & (wanted < there) & (last == beyond)
+    return present & (level >= last) & (wanted > 0) & ~tied, np.flatnonzero(tied).tolist()
+
+
 def select_best(vector: Vector, groups: Groups, count: Floats, *, largest: bool) -> Vector:
     """`topk` and `bottomk`: the best series of each group at each step; count has shape (T,).
 
@@ -222,15 +236,21 @@ def select_best(vector: Vector, groups: Groups, count: Floats, *, largest: bool)
     _check_count(count)
     chosen = np.zeros(vector.present.shape, dtype=bool)
     order: list[int] = []
+    sign = 1.0 if largest else -1.0
     for rows in groups.rows:
         members = np.array(rows)
-        for step in range(vector.values.shape[1]):
+        steps: Sequence[int] = range(vector.values.shape[1])
+        if len(steps) > 1:
+            chosen[members], steps = _clearly_best(vector.values[members] * sign, vector.present[members], count)
+        for step in steps:
             there = members[vector.present[members, step]]
             wanted = min(int(count[step]), len(there))
             if wanted > 0:
-                places = _best(vector.values[there, step], wanted, 1.0 if largest else -1.0)
+                places = _best(vector.values[there, step], wanted, sign)
                 chosen[there[places], step] = True
                 order.extend(int(row) for row in there[places])
+    if vector.values.shape[1] > 1:
+        order = np.flatnonzero(chosen.any(axis=1)).tolist()
     return vector.keep(chosen).rows(list(dict.fromkeys(order)))
 
 

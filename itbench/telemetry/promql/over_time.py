@@ -240,17 +240,15 @@ def quantile_of(values: Floats, there: Bools, q: Floats) -> Floats:
         values, there: shape (..., W).
         q: shape (...); outside of [0, 1] the answer is an infinity.
     """
-    number = np.isnan(values)
-    keys = np.where(there, np.where(number, -np.inf, values), np.inf)
-    order = np.lexsort((keys, np.where(there, ~number, 2)), axis=-1)
-    ranked = np.take_along_axis(values, order, axis=-1)
-    count = there.sum(axis=-1)
+    numberless = there & np.isnan(values)
+    ranked = np.sort(np.where(there, np.where(numberless, -np.inf, values), np.inf), axis=-1)
+    count, first = there.sum(axis=-1), numberless.sum(axis=-1)
     rank = np.nan_to_num(np.clip(q, 0.0, 1.0)) * (count - 1)
     lower = np.maximum(np.floor(rank), 0).astype(np.int64)
     upper = np.minimum(lower + 1, np.maximum(count - 1, 0))
     weight = rank - np.floor(rank)
-    low = np.take_along_axis(ranked, lower[..., None], axis=-1)[..., 0]
-    high = np.take_along_axis(ranked, upper[..., None], axis=-1)[..., 0]
+    low = np.where(lower < first, np.nan, np.take_along_axis(ranked, lower[..., None], axis=-1)[..., 0])
+    high = np.where(upper < first, np.nan, np.take_along_axis(ranked, upper[..., None], axis=-1)[..., 0])
     inside = np.where(weight == 0, low, low * (1 - weight) + high * weight)
     answer = np.where(q < 0, -np.inf, np.where(q > 1, np.inf, inside))
     return np.where(np.isnan(q) | (count == 0), np.nan, answer)
