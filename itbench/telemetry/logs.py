@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
-import promql_parser
 
 from itbench.core.errors import UsageError
 from itbench.telemetry.labels import NAME, Labels, Matcher, compile_regex
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import QueryError, Result, Series, query_instant, query_range
+from itbench.telemetry.promql.gotext import parse_duration_ns
 from itbench.telemetry.promql.values import drop_name
 
 
@@ -215,7 +215,7 @@ class _Counted:
 
 def _seconds(text: str) -> float:
     try:
-        return promql_parser.parse_duration(text).total_seconds()
+        return parse_duration_ns(text) / 1e9
     except ValueError:
         return 0.0
 
