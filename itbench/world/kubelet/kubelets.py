@@ -300,7 +300,9 @@ class Kubelets:
             pod.until = pod.stop_at
             return
         for container in pod.containers.values():
-            self.care.kill(pod, obj, container, now, 0, "Completed")
+            # Servers shut down in good order; a script that is at work does not hear the signal and is killed.
+            graceful = container.serves_at < inf
+            self.care.kill(pod, obj, container, now, *((0, "Completed") if graceful else (137, "Error")))
         pod.stage, pod.until = "ended", inf
         self._write(pod, obj, now)
         self.gone.append(pod)

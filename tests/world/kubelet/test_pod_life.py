@@ -232,3 +232,29 @@ def test_nodes_post_their_status_every_five_minutes_and_no_more(world: World, ku
         assert age_s <= 301.0
     assert found[0][0] > at
     assert len(writes) <= 2 * 3 + 2
+
+
+def test_a_job_pod_that_is_deleted_at_work_did_not_succeed(world: World, kubectl: Client) -> None:
+    """A script is killed (137), so that the Job makes another pod for its index; a server ends in good order."""
+    container = {"name": "c", "image": "busybox:1", "command": ["sleep", "600"]}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    spec = {"completions": 1, "completionMode": "Indexed", "template": {"spec": pod}}
+    kubectl.create("jobs.batch", {"metadata": {"name": "j"}, "spec": spec}, "default")
+    kubectl.create(
+        "pods", {"metadata": {"name": "s"}, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}, "default"
+    )
+    world.advance(world.now + 20.0)
+    (name,) = [row["metadata"]["name"] for row in kubectl.list("pods", "default") if row["metadata"]["name"] != "s"]
+    position = kubectl.changes(-1)[1]
+    for each in (name, "s"):
+        kubectl.delete("pods", each, "default")
+    world.advance(world.now + 40.0)
+    ends: dict[str, tuple[str, int]] = {}
+    for change in kubectl.changes(position, ("pods",))[0]:
+        status = change.object.get("status") or {}
+        for row in status.get("containerStatuses") or ():
+            if "terminated" in row["state"]:
+                ends[change.object["metadata"]["name"]] = status["phase"], row["state"]["terminated"]["exitCode"]
+    assert ends == {name: ("Failed", 137), "s": ("Succeeded", 0)}
+    status = kubectl.get("jobs.batch", "j", "default")["status"]
+    assert (status.get("succeeded", 0), status["failed"], status["active"]) == (0, 1, 1)
