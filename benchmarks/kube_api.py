@@ -57,7 +57,7 @@ def fill(plane: Any) -> Any:
 
 
 def in_process() -> dict[str, float]:
-    """Processor microseconds of the same verbs by a client in the same process, objects copied, no bytes made."""
+    """Processor microseconds of the same verbs by a client in the same process: objects are shared, no bytes made."""
     from itbench.core.ids import Ids
     from itbench.kube.plane import ControlPlane
 
