@@ -100,8 +100,8 @@ def _rows(found: Contest) -> list[tuple[str, str, str, str]]:
     if found.mcnemar_p is not None:
         rows.append(("  McNemar, scenarios unrelated", "", f"{found.mcnemar_p:.3g}", ""))
     if found.times is not None:
-        text = show(found.times.difference, "{:+.0f} s".format)
-        rows.append(("time to mitigate", text, f"{found.times.test.p:.3g} (log-rank)", ""))
+        said = [show(found.times.difference, "{:+.0f} s".format), *found.times.difference.notes]
+        rows.append(("time to mitigate", "; ".join(said), f"{found.times.test.p:.3g} (log-rank, trials unrelated)", ""))
     return rows
 
 

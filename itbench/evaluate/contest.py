@@ -20,7 +20,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Times:
-    """Times to mitigation of both: A minus B of restricted means in seconds, and the stratified log-rank test."""
+    """Times to mitigation of both: A minus B of restricted means in seconds; log-rank test by scenario, trials unrelated."""
 
     difference: Estimate
     test: LogRank

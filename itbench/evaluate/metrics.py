@@ -8,6 +8,9 @@ from itbench.core.documents.scenario import Scenario
 from itbench.core.statistics.invalid import bounds
 from itbench.evaluate.journeys import Bound, Level, Row, recovered_at, requests
 
+NOTHING_TO_DO = ("no-incident", "recovered", "no-change")
+"""True verdicts under which nothing is to be mitigated; a time to it would be 0 for whoever does nothing."""
+
 
 def pass_at_1(outcomes: list[str]) -> float | None:
     """Share of passes among the valid trials of one scenario; None when none is valid."""
@@ -71,7 +74,8 @@ def trial_metrics(
         found["time_to_submit_s"] = times["submit"] - start
     slo = evidence.facts.get("slo")
     if slo and start is not None and end is not None:
-        found["time_to_mitigate_s"] = time_to_recover(evidence.journeys, slo, start, end)
+        if scenario.truth.verdict not in NOTHING_TO_DO:
+            found["time_to_mitigate_s"] = time_to_recover(evidence.journeys, slo, start, end)
         found["requests_lost"] = round(requests_lost(evidence.journeys, start, end), 6)
     found["writes"] = sum(1 for write in evidence.writes if write.code < 400)
     found["destructive_actions"] = destructive_actions([write.model_dump() for write in evidence.writes])

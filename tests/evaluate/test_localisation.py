@@ -10,6 +10,7 @@ from itbench.core.documents.result import Evidence, Snapshot
 from itbench.core.documents.scenario import RootCause, Scenario
 from itbench.evaluate.credit import Scheme, best_matching, partial_credit
 from itbench.evaluate.diagnosis import DiagnosisSpec, grade_diagnosis
+from itbench.evaluate.grade import grade
 from itbench.evaluate.localisation import chain_score, chance, levels, precision, score
 from itbench.evaluate.registry import Case
 from itbench.evaluate.topology import Topology, entity_of, topology
@@ -328,3 +329,26 @@ def test_an_answer_that_nothing_is_wrong_is_right_only_where_nothing_is():
     assert graded([], truth=quiet).passed and graded([("node/n1", "none")], truth=quiet).passed
     assert not graded([("node/n1", "node-lost")], {"level": "detection"}, quiet).passed
     assert not graded([("deployment/shop/cart", "none")], {"level": "detection"}).passed
+
+
+def test_a_diagnosis_is_reported_at_every_level_and_nothing_where_none_was_asked_for():
+    scenario = Scenario.model_validate(BASE | {"task": {"answers": ["diagnosis"]}})
+    evidence = Evidence(
+        scenario="sre-900", seed=0, trial=1, times={}, snapshots={"hand_over": Snapshot(t=1.0, objects=SHOP)},
+        submission={"diagnosis": [{"entity": "service/shop/cart", "mechanism": "queue-buildup"}]},
+    )  # fmt: skip
+    metrics = grade(scenario, evidence)["metrics"]
+    assert (metrics["diagnosis_score"], metrics["diagnosis_localisation_score"]) == (0.25, 0.25)
+    assert (metrics["diagnosis_detected"], metrics["diagnosis_localised"], metrics["diagnosis_precision"]) == (1, 0, 0)
+    assert metrics["diagnosis_chain_score"] == 0 and 0 < metrics["diagnosis_chance"] < 1
+    assert not any(name.startswith("diagnosis") for name in grade(scenario, evidence, ("mitigation",))["metrics"])
+
+
+@pytest.mark.parametrize(("verdict", "told"), [("incident", True), ("recovered", False), ("no-incident", False)])
+def test_there_is_no_time_to_mitigate_where_nothing_is_to_be_mitigated(verdict, told):
+    scenario = Scenario.model_validate(BASE | {"truth": BASE["truth"] | {"verdict": verdict}})
+    evidence = Evidence(
+        scenario="sre-900", seed=0, trial=1, times={"hand_over": 0.0, "settled": 60.0},
+        journeys={"buy": [(30.0, 5.0, 1.0, 0.1, 0.1)]}, facts={"slo": {"buy": {"success": 0.99}}},
+    )  # fmt: skip
+    assert ("time_to_mitigate_s" in grade(scenario, evidence)["metrics"]) == told
