@@ -213,6 +213,8 @@ def _served(
         except QueryError as error:
             prefix = 'invalid parameter "query": ' if error.kind == "bad_data" else ""
             return ApiFault(error.kind, prefix + str(error)).response()
+        except RecursionError:
+            return ApiFault("bad_data", "the expression is nested too deeply").response()
 
     return serve
 

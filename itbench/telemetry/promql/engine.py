@@ -246,8 +246,11 @@ class Query:
 
 
 def _run(query: Query, expression: tree.Node) -> Value:
-    with np.errstate(all="ignore"):
-        return query.evaluate(expression)
+    try:
+        with np.errstate(all="ignore"):
+            return query.evaluate(expression)
+    except RecursionError as error:
+        raise QueryError("the expression is nested too deeply") from error
 
 
 def query_steps(store: MetricStore, text: str, times: Sequence[float], options: Options | None = None) -> Vector:
