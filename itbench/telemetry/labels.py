@@ -137,8 +137,15 @@ class Index:
         """Take in one series; returns its number."""
         number = self._count
         self._count += 1
+        postings = self._postings
         for name, value in labels:
-            self._postings.setdefault(name, {}).setdefault(value, set()).add(number)
+            values = postings.get(name)
+            if values is None:
+                values = postings[name] = {}
+            numbers = values.get(value)
+            if numbers is None:
+                numbers = values[value] = set()
+            numbers.add(number)
         return number
 
     def match(self, matchers: Iterable[Matcher]) -> list[int]:

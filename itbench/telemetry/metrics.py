@@ -138,7 +138,7 @@ class Block:
         """The block as plain data."""
         return {
             "name": self.name,
-            "labels": [dict(each) for each in self.labels],
+            "labels": [[text for pair in each for text in pair] for each in self.labels],
             "ended": self.ended,
             "t": self.times.copy(),
             "v": np.ascontiguousarray(self.values).copy(),
@@ -147,13 +147,19 @@ class Block:
     @classmethod
     def load(cls, data: Mapping[str, Any], retention_s: float) -> "Block":
         """The inverse of `save`."""
-        block = cls(data["name"], data["labels"], retention_s)
+        block = cls(data["name"], (), retention_s)
+        block.labels = [_thawed(each) for each in data["labels"]]
         block.ended = data["ended"]
         block._t, block._v = np.array(data["t"], dtype=float), np.array(data["v"], dtype=float)
         block._rows = len(block._t)
         if not block._rows:
             block._t, block._v = np.empty(16), np.empty((16, len(block.labels)))
         return block
+
+
+def _thawed(saved: Mapping[str, str] | list[str]) -> Labels:
+    """A label set as `save` gave it (names and values in turn), or as people write it."""
+    return freeze(saved) if isinstance(saved, Mapping) else tuple(zip(saved[::2], saved[1::2], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

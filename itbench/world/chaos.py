@@ -69,6 +69,8 @@ class Chaos:
 
     def stolen(self, pod: PodState, container: str, limit: float) -> float:
         """Cores that stress takes from a container, at most its limit."""
+        if not self.experiments:
+            return 0.0
         taken = sum(
             e.cores for e in self.experiments.values() if e.running and e.cores and (pod.uid, container) in e.targets
         )
@@ -76,6 +78,8 @@ class Chaos:
 
     def memory_mb(self, pod: PodState, container: str) -> float:
         """MiB that stress holds in a container."""
+        if not self.experiments:
+            return 0.0
         held = [e.memory_mb for e in self.experiments.values() if e.running and (pod.uid, container) in e.targets]
         return sum(held)
 

@@ -15,6 +15,8 @@ PLAUSIBLE_TAG = re.compile(
     r"^(latest|stable|edge|mainline|v?\d+([._-]\w+)*([+-][\w.-]+)?|(bookworm|bullseye|trixie|alpine)([\w.-]*))$"
 )
 PULL_MB_PER_S = 60.0
+MAX_FOUND = 4096
+"""References whose answer a registry remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,8 @@ class Registry:
 
     def __init__(self, app: App | None) -> None:
         self._programs: dict[str, list[tuple[str, Program]]] = {}
+        self._found: dict[str, Image | None] = {}
+        """What has been looked for: every scrape asks for the image of every container."""
         for program in BASE_PROGRAMS:
             self._add(program.image, program)
             if program.image in _MIRRORS:
@@ -269,6 +273,13 @@ class Registry:
 
     def find(self, text: str) -> Image | None:
         """The image of a reference, or None when a pull would not find it."""
+        if text not in self._found:
+            if len(self._found) >= MAX_FOUND:
+                self._found.clear()
+            self._found[text] = self._search(text)
+        return self._found[text]
+
+    def _search(self, text: str) -> Image | None:
         reference = parse_image(text)
         if reference is None:
             return None

@@ -18,6 +18,7 @@ from itbench.world.wiring import Net
 PERIOD_S = 5.0
 Floats = NDArray[np.float64]
 TINY = 1e-9
+_EDGES_S = np.concatenate([[0.0], BOUNDS_S])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,11 @@ class Series:
 
     def append(self, sample: Sample) -> None:
         """Add one sample."""
-        for name in ("t", "rate", "ok", "p50", "p99"):
-            getattr(self, name).append(getattr(sample, name))
+        self.t.append(sample.t)
+        self.rate.append(sample.rate)
+        self.ok.append(sample.ok)
+        self.p50.append(sample.p50)
+        self.p99.append(sample.p99)
 
     def between(self, start: float, end: float) -> "list[Sample]":
         """Samples whose period ended in (start, end]."""
@@ -81,6 +85,7 @@ class Probes:
         self.totals: dict[str, Totals] = {name: Totals() for name in app.journeys}
         self.health: dict[str, float] = {}
         """`workload operation` -> share of its calls that succeeded in the last period."""
+        self._operations = [(f"{link.workload} {link.operation}", link.index) for link in net.links]
         self._last: dict[str, Floats] = {}
         self._buckets: Floats | None = None
         self._at = 0.0
@@ -116,7 +121,7 @@ class Probes:
         asked = float(delta["first"][root])
         good = float(delta["ok"][root]) * self._verified(name, name, delta)
         share = min(good / ended, 1.0) if ended > TINY else (0.0 if asked > TINY else float("nan"))
-        p50, p99 = (quantile(moved[root], q) for q in (0.5, 0.99))
+        p50, p99 = quantiles(moved[root], (0.5, 0.99))
         self.series[name].append(Sample(now, asked / span, share, p50, p99))
         totals.ok += good
         totals.failed += max(ended - good, 0.0)
@@ -151,10 +156,10 @@ class Probes:
     def _note_health(self, delta: dict[str, Floats]) -> None:
         tried: dict[str, float] = {}
         good: dict[str, float] = {}
-        for link in self.net.links:
-            key = f"{link.workload} {link.operation}"
-            tried[key] = tried.get(key, 0.0) + float(delta["ok"][link.index] + delta["failed"][link.index])
-            good[key] = good.get(key, 0.0) + float(delta["ok"][link.index])
+        ok, ended = delta["ok"].tolist(), (delta["ok"] + delta["failed"]).tolist()
+        for key, index in self._operations:
+            tried[key] = tried.get(key, 0.0) + ended[index]
+            good[key] = good.get(key, 0.0) + ok[index]
         self.health = {key: good[key] / tried[key] if tried[key] > TINY else 1.0 for key in tried}
 
     def journeys(self, start: float, end: float) -> dict[str, list[Sample]]:
@@ -189,9 +194,14 @@ class Probes:
 
 def quantile(counts: Floats, q: float) -> float:
     """A latency quantile in seconds from bucket counts (one more bucket than bounds); NaN when they are empty."""
+    return quantiles(counts, (q,))[0]
+
+
+def quantiles(counts: Floats, shares: tuple[float, ...]) -> list[float]:
+    """Several quantiles of the same counts, as `quantile`."""
     total = float(counts.sum())
     if total <= TINY:
-        return float("nan")
-    edges = np.concatenate([[0.0], BOUNDS_S])
+        return [float("nan")] * len(shares)
     reached = np.concatenate([[0.0], np.cumsum(counts[:-1]) / total])
-    return float(np.interp(q, reached, edges))
+    found: list[float] = np.interp(shares, reached, _EDGES_S).tolist()
+    return found

@@ -3,9 +3,10 @@
 The door (metrics.k8s.io), the cAdvisor metrics and the shell's `free` read it. Called by the estate every fifteen seconds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from itbench.kube.client import Obj
 from itbench.world.cluster import Cluster
 from itbench.world.kubelet.kubelets import specs_of
 from itbench.world.kubelet.state import ContainerState, PodState
@@ -14,6 +15,7 @@ from itbench.world.meter import Meter
 from itbench.world.process import memory_limit_mb
 
 PERIOD_S = 15.0
+NOTHING = (0.0, 0.0, 0.0)
 NODE_OVERHEAD = (0.18, 1450.0)
 """Cores and MiB that the system and the kubelet take on each node."""
 
@@ -58,13 +60,14 @@ class Usage:
             obj = self.cluster.objects.get("pods", pod.namespace, pod.name)
             if obj is None:
                 continue
-            specs = specs_of(obj)
+            specs, serving = specs_of(obj), self._serving(pod, obj)
             for container in list(pod.containers.values()):
                 if container.running:
-                    self._one(pod, container, specs[container.name], flows, memory, span)
+                    flow = flows.get(pod.uid, NOTHING) if container.name == serving else NOTHING
+                    self._one(pod, container, specs[container.name], flow, memory, span)
         self.cluster.memory, self.at = memory, now
-        for node in self.cluster.nodes.names:
-            self.node_s[node] = self.node_s.get(node, 0.0) + self.node(node)[0] * span
+        for node, (cores, _) in self.nodes().items():
+            self.node_s[node] = self.node_s.get(node, 0.0) + cores * span
         for pod in list(self.cluster.kubelets.pods.values()):
             self._check_limits(pod, now)
 
@@ -83,8 +86,8 @@ class Usage:
                     cores = max(float(readout["cpu_s"][slot]) - before[slot], 0.0) * share / span
                     rps = max(float(readout["served"][slot]) - served[slot], 0.0) / span
                     found[uid] = (cores, rps, float(readout["queued"][slot]))
-            self._work[workload] = [float(x) for x in readout["cpu_s"]]
-            self._work[f"{workload}#served"] = [float(x) for x in readout["served"]]
+            self._work[workload] = readout["cpu_s"].tolist()
+            self._work[f"{workload}#served"] = readout["served"].tolist()
         return found
 
     def _one(
@@ -92,7 +95,7 @@ class Usage:
         pod: PodState,
         container: ContainerState,
         spec: dict[str, Any],
-        flows: dict[str, tuple[float, float, float]],
+        flow: tuple[float, float, float],
         memory: dict[str, float],
         span: float,
     ) -> None:
@@ -100,8 +103,7 @@ class Usage:
         if image is None:
             return
         key = f"{pod.uid}/{container.name}"
-        serving = self._serves(pod, container)
-        cores, rps, backlog = flows.get(pod.uid, (0.0, 0.0, 0.0)) if serving else (0.0, 0.0, 0.0)
+        cores, rps, backlog = flow
         limit = cpu_limit(spec)
         wanted = cores + image.program.idle_cpu + self.stolen(pod, container.name, limit)
         self.cores[key] = min(wanted, limit)
@@ -114,15 +116,15 @@ class Usage:
         held = model.base * fresh + model.per_rps * rps + model.per_queued * backlog
         memory[key] = held + self.held(pod, container.name)
 
-    def _serves(self, pod: PodState, container: ContainerState) -> bool:
+    def _serving(self, pod: PodState, obj: Obj) -> str | None:
+        """The container of a pod that does the work of its service; None where nothing flows or no container is it."""
         if self.levers is None:
-            return False
-        obj = self.cluster.objects.get("pods", pod.namespace, pod.name)
-        workload = self.cluster.objects.workload_of(obj) if obj else ""
+            return None
+        if len(pod.containers) == 1:
+            return next(iter(pod.containers))
+        workload = self.cluster.objects.workload_of(obj)
         service = self.levers.app.services.get(workload)
-        if service is None:
-            return len(pod.containers) == 1
-        return (service.container or workload.rsplit("/", 1)[-1]) == container.name or len(pod.containers) == 1
+        return None if service is None else service.container or workload.rsplit("/", 1)[-1]
 
     def _check_limits(self, pod: PodState, now: float) -> None:
         obj = self.cluster.objects.get("pods", pod.namespace, pod.name)
@@ -145,14 +147,23 @@ class Usage:
             if key in self.cores
         ]
 
+    def nodes(self) -> dict[str, tuple[float, float]]:
+        """(cores, MiB) of every node."""
+        return self._sum(self.cluster.nodes.names)
+
     def node(self, name: str) -> tuple[float, float]:
         """(cores, MiB) of a node."""
-        cores, memory = NODE_OVERHEAD
+        return self._sum([name])[name]
+
+    def _sum(self, names: Iterable[str]) -> dict[str, tuple[float, float]]:
+        found = dict.fromkeys(names, NODE_OVERHEAD)
         for pod in self.cluster.kubelets.pods.values():
-            if pod.node == name:
+            if pod.node in found:
+                cores, memory = found[pod.node]
                 for _, used, held in self.containers_of(pod):
                     cores, memory = cores + used, memory + held
-        return cores, memory
+                found[pod.node] = cores, memory
+        return found
 
     # ---- checkpoints
 

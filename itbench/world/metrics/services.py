@@ -7,6 +7,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,17 @@ class ServiceMetrics:
         self._named = [group for group, (name, _, _) in zip(self._servers, durations, strict=True) if name]
         self._roots = [group.link for group in self._servers if group.link.parent < 0]
         self._by_server, self._by_client = _Fold(self._servers), _Fold(self._clients)
-        self._server_layout, self._client_layout = Layout(self._server_series()), Layout(self._client_series())
         self._labels: dict[str, Any] = {}
 
     # ---- one scrape
+
+    @cached_property
+    def _server_layout(self) -> Layout:
+        return Layout(self._server_series())
+
+    @cached_property
+    def _client_layout(self) -> Layout:
+        return Layout(self._client_series())
 
     def scrape(self, now: float) -> None:
         """One scrape."""

@@ -18,6 +18,8 @@ class Layout:
     def __init__(self, labels: Iterable[Labels]) -> None:
         self.labels = list(labels)
         self.columns = np.full(len(self.labels), -1, np.intp)
+        self.complete = not self.labels
+        """Whether every series has its column."""
 
 
 class Sheet:
@@ -48,16 +50,22 @@ class Sheet:
             self._rows, self._same = rows, None
         new = [labels for labels, _ in found if labels not in self._columns]
         for layout, values in vectors:
-            new += self._locate(layout, values)
+            if not layout.complete:
+                new += self._locate(layout, values)
         if new:
             self._add(list(dict.fromkeys(new)))
         if self._block is None:
             return
         row = np.full(len(self._columns), np.nan)
         for layout, values in vectors:
-            self._locate(layout, values)
-            there = layout.columns >= 0
-            row[layout.columns[there]] = values[there]
+            if not layout.complete:
+                self._locate(layout, values)
+                layout.complete = bool((layout.columns >= 0).all())
+            if layout.complete:
+                row[layout.columns] = values
+            else:
+                there = layout.columns >= 0
+                row[layout.columns[there]] = values[there]
         for labels, value in found:
             row[self._columns[labels]] = value
         self._block.append(now, row)
