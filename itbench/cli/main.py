@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from itbench import __version__
 from itbench.core.errors import ItbenchError
+from itbench.run.early import discard, prepare
 
 VERBS: dict[str, str] = {
     "list": "the library: what scenarios there are",
@@ -33,6 +34,9 @@ VERBS: dict[str, str] = {
     "task": "print the task (inside a trial)",
 }
 """Each verb is the module of that name in `itbench.cli`, with `add_arguments(parser)` and `run(arguments) -> int`."""
+
+WORKING = ("run", "prove")
+"""Verbs that run trials: what those need is imported in another process while the verb itself is."""
 
 INSIDE = ("submit", "tool", "task")
 """Verbs for agents, which `itbench.agents.inside` carries out."""
@@ -62,6 +66,8 @@ def _overview() -> _Parser:
 
 
 def _run_verb(verb: str, rest: Sequence[str]) -> int:
+    if verb in WORKING and not {"-h", "--help"} & set(rest):
+        prepare()
     module = importlib.import_module(f"itbench.cli.{verb}_")
     doc, _, examples = (module.__doc__ or "").partition("\n\n")
     parser = _Parser(
@@ -110,6 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    finally:
+        discard()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from itbench.cli.common import add_json, add_library, bounded, dump, library, se
 from itbench.cli.progress import Progress
 from itbench.core.documents.base import MAX_SEED
 from itbench.core.errors import UsageError
-from itbench.run.jobs import Job
+from itbench.run.forge import Forge
+from itbench.run.jobs import Job, driver_module
 from itbench.run.pool import run_job, run_jobs
 from itbench.run.prove import Claim, Shown, claims, judge, narrowed
 
@@ -56,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not todo:
         raise UsageError("no claim contains --claim", seen=arguments.claim, expected="for example revert, or repair 1")
     start = time.monotonic()
-    shown = asyncio.run(_show(todo, arguments))
+    with contextlib.closing(Forge.take()) as forge:
+        forge.expect(*sorted({driver_module(where.scenario(name).scenario.environment) for name in ids}))
+        shown = asyncio.run(_show(todo, arguments, forge))
     bad = [item for item in shown if not item.held]
     if arguments.json:
         print(dump([_row(item) for item in shown]))
@@ -84,7 +87,7 @@ def _cells(item: Shown) -> tuple[str, ...]:
     return (claim.scenario, str(claim.job.seed), wanted[:90], "yes" if item.held else "NO", item.seen[:110])
 
 
-async def _show(todo: list[list[Claim]], arguments: argparse.Namespace) -> list[Shown]:
+async def _show(todo: list[list[Claim]], arguments: argparse.Namespace, forge: Forge) -> list[Shown]:
     """The first claim of each scenario stages it; the others start from that checkpoint."""
     progress = Progress(sum(map(len, todo)), json_lines=False)
     shown: dict[int, Shown] = {}
@@ -92,13 +95,13 @@ async def _show(todo: list[list[Claim]], arguments: argparse.Namespace) -> list[
 
     async def first(group: list[Claim]) -> None:
         async with slots:
-            outcome = await run_job(group[0].job, progress)
+            outcome = await run_job(group[0].job, progress, forge)
         shown[id(group[0])] = judge(group[0], outcome)
         progress.finished(f"{group[0].scenario}: {group[0].what}: {shown[id(group[0])].seen}")
 
     await asyncio.gather(*(first(group) for group in todo))
     by_job: dict[Job, Claim] = {claim.job: claim for group in todo for claim in group[1:]}
-    async with contextlib.aclosing(run_jobs(by_job, arguments.jobs, progress)) as outcomes:
+    async with contextlib.aclosing(run_jobs(by_job, arguments.jobs, progress, forge)) as outcomes:
         async for outcome in outcomes:
             claim = by_job[outcome.job]
             shown[id(claim)] = judge(claim, outcome)

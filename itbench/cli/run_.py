@@ -22,7 +22,8 @@ from itbench.core.documents.result import RunDocument
 from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
 from itbench.run.files import locked
-from itbench.run.jobs import Job
+from itbench.run.forge import Forge
+from itbench.run.jobs import Job, driver_module
 from itbench.run.known import check_agent
 from itbench.run.pool import run_jobs
 from itbench.run.runs import Run, create, default_folder, resume, unchanged
@@ -76,8 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
     with locked(todo.folder.path):
         jobs = todo.jobs(str(Path.cwd()))
         announce(todo, len(jobs), arguments)
-        errors = asyncio.run(_perform(jobs, arguments))
+        errors = asyncio.run(_perform(jobs, _drivers(todo), arguments))
         return summarize(todo, errors, arguments)
+
+
+def _drivers(todo: Run) -> list[str]:
+    """What carries the trials out, so that it is there before the first begins."""
+    where = library(argparse.Namespace(library=todo.document.library))
+    return sorted({driver_module(where.scenario(name).scenario.environment) for name in todo.document.scenarios})
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
@@ -148,20 +155,22 @@ def _check_folders(arguments: argparse.Namespace) -> None:
         raise UsageError("this environment is not available in this version", seen=seen, expected="embedded")
 
 
-async def _perform(jobs: list[Job], arguments: argparse.Namespace) -> list[tuple[str, int]]:
+async def _perform(jobs: list[Job], drivers: list[str], arguments: argparse.Namespace) -> list[tuple[str, int]]:
     """Run the jobs; returns a line and an exit code for every trial that could not be run, and for a wrong request."""
     progress = Progress(len(jobs), json_lines=arguments.json)
     errors = []
-    async with contextlib.aclosing(run_jobs(jobs, arguments.jobs, progress)) as outcomes:
-        async for outcome in outcomes:
-            if outcome.result is None:
-                errors.append((f"{outcome.job.label}: {outcome.error}", outcome.exit_code))
-                progress.finished(errors[-1][0])
-            else:
-                result = outcome.result
-                why = f" ({result['cause']}: {result['detail']})" if result["cause"] != "checks" else ""
-                progress.finished(f"{outcome.job.label}: {result['outcome'].upper()}{why}")
-                if rule(result["cause"]).aborts:
-                    errors.append((f"{outcome.job.label}: {result['cause']}: {result['detail']}", 2))
-                    break
+    with contextlib.closing(Forge.take()) as forge:
+        forge.expect(*drivers)
+        async with contextlib.aclosing(run_jobs(jobs, arguments.jobs, progress, forge)) as outcomes:
+            async for outcome in outcomes:
+                if outcome.result is None:
+                    errors.append((f"{outcome.job.label}: {outcome.error}", outcome.exit_code))
+                    progress.finished(errors[-1][0])
+                else:
+                    result = outcome.result
+                    why = f" ({result['cause']}: {result['detail']})" if result["cause"] != "checks" else ""
+                    progress.finished(f"{outcome.job.label}: {result['outcome'].upper()}{why}")
+                    if rule(result["cause"]).aborts:
+                        errors.append((f"{outcome.job.label}: {result['cause']}: {result['detail']}", 2))
+                        break
     return errors

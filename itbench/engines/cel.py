@@ -1,9 +1,14 @@
 """CEL, evaluated in a child process. Called by evaluate (state checks) and policy."""
 
+import contextlib
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from itbench.engines.child import Child
+
+_OBJECTS = "itbench.engines.cel_objects"
+_kept: list[Child] = []
 
 
 def over_objects(objects: dict[str, list[dict[str, Any]]], expressions: list[str]) -> list[dict[str, Any]]:
@@ -17,9 +22,22 @@ def over_objects(objects: dict[str, list[dict[str, Any]]], expressions: list[str
     Returns:
         One `{"value": ...}` or `{"error": text}` per expression. Errors are never truthy.
     """
-    with Child("itbench.engines.cel_objects") as child:
-        answer: list[dict[str, Any]] = child.ask({"objects": objects, "expressions": expressions})
+    message = {"objects": objects, "expressions": expressions}
+    with contextlib.nullcontext(_kept[-1]) if _kept else Child(_OBJECTS) as child:
+        answer: list[dict[str, Any]] = child.ask(message)
         return answer
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """One engine for all that is evaluated inside; it starts at once, while the caller still does something else."""
+    with Child(_OBJECTS) as child:
+        child.start()
+        _kept.append(child)
+        try:
+            yield
+        finally:
+            _kept.remove(child)
 
 
 @lru_cache(maxsize=1024)

@@ -33,6 +33,10 @@ class Child:
         self.module, self.timeout_s = module, timeout_s
         self._process: subprocess.Popen[bytes] | None = None
 
+    def start(self) -> None:
+        """Start the process without waiting for it; `ask` does that too."""
+        self._started()
+
     def ask(self, message: Any) -> Any:
         """Send one message, return the answer.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from itbench.core.documents.base import DocumentError, Path_, line_of, nearest
 from itbench.core.documents.fault import Fault
-from itbench.core.documents.reading import read_text, read_yaml
+from itbench.core.documents.reading import read_data, read_text
 from itbench.core.documents.scenario import Scenario, Use
 from itbench.core.errors import UsageError
 from itbench.library import page
@@ -44,7 +44,7 @@ def journeys(app: Path) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _journeys(app: Path, changed_ns: int) -> tuple[str, ...]:
-    data, _ = read_yaml(app)
+    data = read_data(app)
     found = data.get("journeys") if isinstance(data, dict) else None
     rows = found.items() if isinstance(found, dict) else ()
     return tuple(str(name) for name, row in rows if isinstance(row, dict) and "follows" not in row)

@@ -337,3 +337,8 @@ def _write(record: Any) -> Write:
         code=record.code,
         after=record.params,
     )
+
+
+def make(plan: Plan) -> AccountDriver:
+    """The driver of one trial."""
+    return AccountDriver(plan)

@@ -1,6 +1,7 @@
 """Puts trials together: agents by name, drivers by scenario. Called by the worker."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from itbench.core.documents.scenario import Repair, Scenario
 from itbench.core.documents.task import RootCause, Submission
 from itbench.core.errors import EnvironmentFault
 from itbench.library.store import Found, Library
-from itbench.run.checkpoints import cache_home, checkpoint
+from itbench.run.checkpoints import checkpoint
 from itbench.run.driver import Driver, Plan
 from itbench.run.files import TrialFolder
 from itbench.run.handover import Session
-from itbench.run.jobs import Job, clock_for
+from itbench.run.home import cache_home
+from itbench.run.jobs import Job, clock_for, driver_module
 from itbench.run.known import vocabulary
 from itbench.run.page import render_data
 from itbench.run.phases import room
@@ -33,18 +35,8 @@ def find(job: Job) -> tuple[Library, Found]:
 
 def make_driver(plan: Plan) -> Driver:
     """The driver that can stand up what the scenario asks for."""
-    environment = plan.scenario.environment
-    if environment.aws is not None:
-        from itbench.run.account import AccountDriver
-
-        return AccountDriver(plan)
-    if environment.app is None:
-        from itbench.run.clusters import ClustersDriver
-
-        return ClustersDriver(plan)
-    from itbench.run.sre import SreDriver
-
-    return SreDriver(plan)
+    driver: Driver = import_module(driver_module(plan.scenario.environment)).make(plan)
+    return driver
 
 
 def make_plan(job: Job, found: Found, base: Path) -> Plan:

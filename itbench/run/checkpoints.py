@@ -1,7 +1,6 @@
 """Staged estates kept on disk under a hash of everything that made them. Agents can neither read nor write the folder."""
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -11,15 +10,10 @@ from typing import Any
 import itbench
 from itbench.library.store import Found, Library
 from itbench.run.files import write_atomic
+from itbench.run.home import cache_home
 
 SOURCES = ("core", "kube", "world", "telemetry", "cloud", "stage", "run")
 """Packages whose sources decide what a staged estate looks like."""
-
-
-def cache_home() -> Path:
-    """`$XDG_CACHE_HOME/itbench`, by default `~/.cache/itbench`."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "itbench"
 
 
 def tree_digest(paths: Iterable[Path]) -> str:

@@ -338,3 +338,8 @@ def _collected(data: Any) -> set[tuple[str, str, str]]:
         if isinstance(meta, dict):
             found.add((str(item.get("kind")), str(meta.get("namespace", "")), str(meta.get("name", ""))))
     return found
+
+
+def make(plan: Plan) -> ClustersDriver:
+    """The driver of one trial."""
+    return ClustersDriver(plan)

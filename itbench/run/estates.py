@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from itbench.core.errors import EnvironmentFault, UsageError
-from itbench.run.checkpoints import cache_home
+from itbench.run.home import cache_home, worker_environment
 from itbench.run.jobs import Job
-from itbench.run.pool import worker_environment
 
 POLL_S = 0.1
 END_S = 20.0

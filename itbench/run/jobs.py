@@ -7,6 +7,7 @@ restores, or an estate left running.
 from typing import Literal
 
 from itbench.core.documents.base import Document, Seed
+from itbench.core.documents.scenario import EnvironmentSpec
 
 
 class Job(Document):
@@ -35,6 +36,13 @@ class Job(Document):
     def label(self) -> str:
         """How people see the job."""
         return f"{self.scenario} {self.agent} #{self.trial}"
+
+
+def driver_module(environment: EnvironmentSpec) -> str:
+    """The module whose driver can stand up what a scenario asks for."""
+    if environment.aws is not None:
+        return "itbench.run.account"
+    return "itbench.run.clusters" if environment.app is None else "itbench.run.sre"
 
 
 SCRIPTED = ("nop", "oracle", "decoy", "saboteur", "constant", "heuristic")

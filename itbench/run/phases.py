@@ -13,8 +13,8 @@ from typing import Any
 
 from itbench.core import codec
 from itbench.core.ids import digest
-from itbench.run.checkpoints import cache_home
 from itbench.run.files import canonical, write_atomic
+from itbench.run.home import cache_home
 
 ORDER = ("settled", "submit")
 """Phases that can be gone on from, the latest first."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from itbench.core.starting import start_program
-from itbench.run.checkpoints import cache_home
+from itbench.run.forge import LINE, Forge, Forged
+from itbench.run.home import worker_environment
 from itbench.run.jobs import Job
 
 Progress = Callable[[Job, dict[str, Any]], None]
@@ -32,14 +33,6 @@ class Outcome:
     error: str = ""
     exit_code: int = 0
     trace: str = ""
-
-
-def worker_environment() -> dict[str, str]:
-    """The environment of worker processes. Who wants no bytecode beside sources gets it in our cache: compiling costs seconds."""
-    environment = dict(os.environ)
-    if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
-        environment["PYTHONPYCACHEPREFIX"] = str(cache_home() / "bytecode")
-    return environment
 
 
 @dataclass
@@ -66,16 +59,18 @@ async def _relay(stream: asyncio.StreamReader, job: Job, progress: Progress) -> 
             progress(job, record)
 
 
-async def run_job(job: Job, progress: Progress = lambda job, record: None) -> Outcome:
-    """Run one job in a process of its own; never raises for what happens inside it.
+async def run_job(job: Job, progress: Progress = lambda job, record: None, forge: Forge | None = None) -> Outcome:
+    """Run one job in a process of its own, forked by `forge` if there is one; never raises for what happens inside it.
 
     Its standard error goes to a file: what a worker leaves running may hold a pipe open for ever.
     """
     with tempfile.TemporaryFile() as noise:
-        return await _run_job(job, progress, noise)
+        process = await forge.launch(job.model_dump_json(), noise) if forge is not None else None
+        return await _run_job(job, progress, noise, process or await _spawn(job, noise))
 
 
-async def _run_job(job: Job, progress: Progress, noise: IO[bytes]) -> Outcome:
+async def _spawn(job: Job, noise: IO[bytes]) -> asyncio.subprocess.Process:
+    """A worker of its own, which imports everything itself."""
     process = await start_program(
         sys.executable,
         "-m",
@@ -85,16 +80,25 @@ async def _run_job(job: Job, progress: Progress, noise: IO[bytes]) -> Outcome:
         stderr=noise,
         start_new_session=True,
         env=worker_environment(),
-        limit=2**26,
+        limit=LINE,
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    process.stdin.write(job.model_dump_json().encode() + b"\n")
+    process.stdin.close()
+    return process
+
+
+async def _run_job(
+    job: Job, progress: Progress, noise: IO[bytes], process: asyncio.subprocess.Process | Forged
+) -> Outcome:
+    assert process.stdout is not None
     try:
-        process.stdin.write(job.model_dump_json().encode() + b"\n")
-        process.stdin.close()
         last = await _relay(process.stdout, job, progress)
         await process.wait()
     finally:
         await _end(process)
+        if isinstance(process, Forged):
+            await process.close()
     if isinstance(last.get("result"), dict):
         return Outcome(job, last["result"])
     said = _tail(noise)
@@ -115,7 +119,7 @@ def _ended(code: int | None, noise: str) -> str:
     return f"the worker {how}" + (f": {lines[-1][:300]}" if lines else "") + "; go on with --resume"
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end(process: asyncio.subprocess.Process | Forged) -> None:
     """End a worker and whatever is left of its process group."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
@@ -128,14 +132,17 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def run_jobs(
-    jobs: Iterable[Job], workers: int, progress: Progress = lambda job, record: None
+    jobs: Iterable[Job],
+    workers: int,
+    progress: Progress = lambda job, record: None,
+    forge: Forge | None = None,
 ) -> AsyncGenerator[Outcome, None]:
     """Run jobs, `workers` at once; outcomes come as they end. Leaving the iteration early ends the rest."""
     slots = asyncio.Semaphore(workers)
 
     async def one(job: Job) -> Outcome:
         async with slots:
-            return await run_job(job, progress)
+            return await run_job(job, progress, forge)
 
     tasks = [asyncio.create_task(one(job)) for job in jobs]
     try:

@@ -328,3 +328,8 @@ def to_write(record: AuditRecord) -> Write:
         before=record.before,
         after=record.after,
     )
+
+
+def make(plan: Plan) -> SreDriver:
+    """The driver of one trial."""
+    return SreDriver(plan)

@@ -4,6 +4,7 @@ Called by the worker process of a trial, by `prove` and by `up`.
 """
 
 import asyncio
+import contextlib
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +16,7 @@ from itbench.core.causes import Cause, rule
 from itbench.core.documents.result import Evidence, Result, Snapshot
 from itbench.core.documents.task import Submission
 from itbench.core.errors import EnvironmentFault, ItbenchError, ScenarioDefect
+from itbench.engines import cel
 from itbench.evaluate.grade import grade
 from itbench.run.checkpoints import Checkpoint
 from itbench.run.driver import Driver, Plan
@@ -35,7 +37,7 @@ class Kept:
 
     def save(self) -> dict[str, Any]:
         """As plain data."""
-        return {"times": self.times, "snapshots": {name: shot.model_dump() for name, shot in self.snapshots.items()}}
+        return {"times": self.times, "snapshots": {name: shot.plain() for name, shot in self.snapshots.items()}}
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> "Kept":
@@ -79,6 +81,7 @@ class TrialRunner:
         self.session: Session | None = None
         self.evidence: Evidence | None = None
         self.result: Result | None = None
+        self._engines = contextlib.ExitStack()
 
     async def run(self) -> Result:
         """Run to the end, whatever happens, and leave nothing behind; go on where an earlier process of this trial died."""
@@ -173,6 +176,7 @@ class TrialRunner:
             write_atomic(self.folder.path / "trace.txt", traceback.format_exc().encode())
 
     async def _close(self) -> None:
+        self._engines.close()
         session, self.session = self.session, None
         if session is not None:
             await session.close()
@@ -232,6 +236,8 @@ class TrialRunner:
 
     async def _settle(self) -> None:
         assert self.driver is not None
+        if any(check.kind == "state" for check in self.plan.scenario.checks):
+            self._engines.enter_context(cel.kept())  # it starts while time passes
         await self.driver.settle(self.plan.scenario.settle)
         self._note("settled")
         self.kept.snapshots["settled"] = self.driver.snapshot()

@@ -1,6 +1,6 @@
 """The process of one trial: reads a job from standard input, runs it, prints progress and the result as JSON lines.
 
-Started by `itbench.run.pool`. It dies with its parent, and everything it starts dies with it.
+Started by `itbench.run.pool`, or forked by a forge (`forged.py`). It dies with its parent, and everything it starts dies with it.
 """
 
 import asyncio
@@ -58,7 +58,11 @@ async def perform(job: Job, base: Path) -> dict[str, Any]:
 
 def main() -> int:
     """Entry point of `python -m itbench.run.worker`."""
-    job = Job.model_validate_json(sys.stdin.readline())
+    return conduct(Job.model_validate_json(sys.stdin.readline()))
+
+
+def conduct(job: Job) -> int:
+    """Run a job in this process, which has nothing else to do; returns the exit code."""
     if job.kind != "up":
         die_with_parent()
     if job.cwd:

@@ -64,6 +64,16 @@ def read_yaml(file: Path) -> tuple[Any, dict[Path_, int]]:
         raise DocumentError(f"{file}:{line}: not YAML", seen=why, expected="YAML") from error
 
 
+def read_data(file: Path) -> Any:
+    """The data of a YAML file whose form is somebody else's concern; raises DocumentError as `read_yaml` does."""
+    try:
+        text = read_text(file)
+        _check_nesting(text, file)
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError):
+        return read_yaml(file)[0]
+
+
 def _check_nesting(text: str, file: Path) -> None:
     """Raise DocumentError before a parser that recurses meets nesting that no document needs."""
     if text.count("[") + text.count("{") <= MAX_DEPTH and not _DEEP_BLOCK.search(text):

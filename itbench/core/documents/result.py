@@ -102,6 +102,10 @@ class Snapshot(Document):
     objects: dict[str, list[dict[str, Any]]] = {}
     alerts: list[dict[str, Any]] = []
 
+    def plain(self) -> dict[str, Any]:
+        """As plain data, which is not copied: for those who only write it down."""
+        return {"t": self.t, "objects": self.objects, "alerts": self.alerts}
+
 
 class Evidence(Document):
     """Everything grading may look at. World time only; no ports, tokens, paths or reads."""

@@ -88,6 +88,12 @@ def _address() -> int:
     return link(code)
 
 
+def link_kept() -> None:
+    """Put the kernel into this process if its code is kept somewhere; processes that are forked from it have it too."""
+    if any(kept(folder) is not None for folder in cache_dirs()):
+        _address()
+
+
 def load_kernel(state: State) -> Run:
     """The kernel for one state, compiled on first use."""
     return bind(_address(), state)

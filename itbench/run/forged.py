@@ -1,0 +1,152 @@
+"""What runs in the forge (`forge.py`): imports what trials need, then forks a worker for each job and tells how it ended.
+
+Nothing is imported at the beginning but what takes no time; there are no threads when it forks, and nothing of a job is in it.
+"""
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+PACKET = 1 << 20
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+COMMON = (
+    "itbench.run.worker",
+    "itbench.run.build",
+    "uvloop",
+    "itbench.run.sre",
+    "itbench.agents.builtin",
+    "itbench.agents.steps",
+    "itbench.run.lodger",
+    "itbench.tools.mcp",
+    "itbench.tools.http",
+    "jsonschema",
+    "numpy.random",
+    "cel_expr_python.cel",
+    "itbench.engines.cel_objects",
+    "cryptography.hazmat.backends",
+    "itbench.world.flow.compiled:link_kept",
+    "itbench.run.checkpoints:sources_digest",
+)
+"""What is imported, or called, before anybody asks, as long as nobody does. Incidents come first: most rows are."""
+
+
+def main() -> NoReturn:
+    """Entry point of `python -m itbench.run.forged DESCRIPTOR`."""
+    process = ctypes.CDLL(None, use_errno=True)
+    process.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    process.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    Serving(socket.socket(fileno=int(sys.argv[1]))).run()
+
+
+class Serving:
+    """The loop of the forge.
+
+    Args:
+        control: where messages come from and go to.
+    """
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.children: dict[int, int] = {}
+        self._wake, self._alarm = os.pipe()
+        for end in (self._wake, self._alarm):
+            os.set_blocking(end, False)
+
+    def run(self) -> NoReturn:
+        """Import while nobody asks, then serve until the other side is gone."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._alarm)
+        for name in COMMON:
+            if self._asked(0.0):
+                break
+            _import(name)
+        while True:
+            self._asked(None)
+            self._reap()
+            if self._asked(0.0):
+                self._serve()
+
+    def _asked(self, timeout: float | None) -> bool:
+        """Whether there is a message; waits for one, or for the end of a worker."""
+        control = self.control.fileno()
+        ready, _, _ = select.select([control, self._wake], [], [], timeout)
+        return control in ready
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake, 4096)
+        for pid in list(self.children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                self._tell({"id": self.children.pop(pid), "exit": os.waitstatus_to_exitcode(status)})
+
+    def _serve(self) -> None:
+        """One message: what to import, or a job."""
+        text, fds, _, _ = socket.recv_fds(self.control, PACKET, 2)
+        if not text:
+            os._exit(0)
+        message = json.loads(text)
+        for name in message.get("import", ()):
+            _import(name)
+        if "job" in message:
+            gc.collect()
+            gc.freeze()  # what is there now is not looked at again, and stays shared with the workers
+            pid = os.fork()
+            if pid == 0:
+                self._become_worker(message["job"], fds)
+            self.children[pid] = message["id"]
+            self._tell({"id": message["id"], "pid": pid})
+        for number in fds:
+            os.close(number)
+
+    def _tell(self, record: dict[str, Any]) -> None:
+        try:
+            self.control.send(json.dumps(record).encode())
+        except OSError:
+            os._exit(0)
+
+    def _become_worker(self, job: str, fds: list[int]) -> NoReturn:
+        """In the forked process: take the place of one that was started for this job alone."""
+        code: Any = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.control.close()
+            os.setsid()
+            for number in (self._wake, self._alarm):
+                os.close(number)
+            for place, number in enumerate(fds, start=1):
+                os.dup2(number, place)
+                os.close(number)
+            worker = import_module("itbench.run.worker")
+            code = worker.conduct(worker.Job.model_validate_json(job))
+        except SystemExit as end:
+            code = end.code
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code if isinstance(code, int) else 1)
+
+
+def _import(name: str) -> None:
+    """Import a module; one that cannot be is found missing again by the worker that needs it, which says so."""
+    module, _, function = name.partition(":")
+    with contextlib.suppress(Exception):
+        found = import_module(module)
+        if function:
+            getattr(found, function)()
+
+
+if __name__ == "__main__":
+    main()

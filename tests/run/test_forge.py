@@ -1,0 +1,81 @@
+"""The process that forks workers: jobs come out as from processes of their own, and nothing of it stays."""
+
+import contextlib
+import signal
+from pathlib import Path
+
+import pytest
+
+from itbench.run import early, forged, pool
+from itbench.run.forge import Forge
+from itbench.run.jobs import Job
+
+
+@pytest.fixture
+def forge(monkeypatch):
+    """A running forge that imports nothing beforehand."""
+    monkeypatch.setattr(early, "_prepared", [])
+    with contextlib.closing(Forge.take()) as made:
+        yield made
+
+
+def job(scenario="no-such-row"):
+    return Job(scenario=scenario, agent="nop")
+
+
+def alive(pid):
+    """Whether a process runs; one that waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def test_a_forked_worker_says_what_one_of_its_own_process_says(forge):
+    forked, own = await pool.run_job(job(), forge=forge), await pool.run_job(job())
+    assert (forked.error, forked.exit_code) == (own.error, own.exit_code) and forked.exit_code == 2
+    assert "no such scenario" in forked.error
+
+
+async def test_one_forge_serves_many_jobs_at_once(forge):
+    jobs = [job(f"no-such-row-{number}") for number in range(5)]
+    outcomes = [outcome async for outcome in pool.run_jobs(jobs, 3, forge=forge)]
+    assert {outcome.job.scenario for outcome in outcomes} == {each.scenario for each in jobs}
+    assert all(outcome.job.scenario in outcome.error for outcome in outcomes)
+
+
+async def test_without_a_forge_that_lives_a_job_is_a_process_of_its_own(forge):
+    forge.process.kill()
+    forge.process.wait()
+    assert "no such scenario" in (await pool.run_job(job(), forge=forge)).error
+
+
+async def test_a_killed_worker_is_told_by_its_signal_and_the_forge_goes_on(forge, tmp_path):
+    with (tmp_path / "noise").open("w+b") as noise:
+        worker = await forge.launch(job().model_dump_json(), noise)
+        assert worker is not None
+        worker.send_signal(signal.SIGKILL)
+        assert await worker.wait() in (-signal.SIGKILL, 2)
+        await worker.close()
+    assert "no such scenario" in (await pool.run_job(job(), forge=forge)).error
+
+
+async def test_closing_ends_the_process(forge):
+    assert alive(forge.process.pid)
+    forge.close()
+    assert not alive(forge.process.pid)
+
+
+def test_a_prepared_forge_that_nobody_takes_is_ended(monkeypatch):
+    monkeypatch.setattr(early, "_prepared", [])
+    early.prepare()
+    ((process, _),) = early._prepared
+    early.discard()
+    assert not alive(process.pid) and not early._prepared
+
+
+def test_all_that_is_imported_beforehand_exists():
+    for name in forged.COMMON:
+        module, _, function = name.partition(":")
+        found = __import__(module, fromlist=["x"])
+        assert not function or callable(getattr(found, function))
