@@ -348,6 +348,7 @@ class Cluster:
         cluster.kubelets.restore(data["kubelets"])
         cluster.memory, cluster.touched = dict(data["memory"]), data["touched"]
         cluster.objects.update()
+        cluster.kubelets.rebind()
         return cluster
 
 

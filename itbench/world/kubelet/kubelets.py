@@ -59,6 +59,8 @@ class Kubelets:
         self._refresh: dict[str, float] = {}
         self._recorders: dict[str, Recorder] = {}
         self._dirty: set[str] = set()
+        self.disks: dict[str, volumes.Files] = {}
+        """`node:folder` -> files that pods wrote there through hostPath volumes."""
         self.gone: list[PodState] = []
         """Pods that ended since the estate last looked (it resets their queues)."""
 
@@ -198,6 +200,18 @@ class Kubelets:
             self._step(pod, obj, now)
         return bool(due)
 
+    def _host_files(self, obj: Obj, pod: PodState) -> dict[str, volumes.Files]:
+        """The folders of its node that a pod mounts: all pods there share them."""
+        rows = ((row["name"], row["hostPath"]["path"]) for row in obj["spec"].get("volumes") or () if "hostPath" in row)
+        return {name: self.disks.setdefault(f"{pod.node}:{path}", {}) for name, path in rows}
+
+    def rebind(self) -> None:
+        """After a restore: pods share the folders of their node again."""
+        for pod in self.pods.values():
+            obj = self._object(pod)
+            if obj is not None and pod.stage != "volumes":
+                pod.volumes |= self._host_files(obj, pod)
+
     def _reload(self, uid: str) -> None:
         pod = self.pods.get(uid)
         obj = self._object(pod) if pod else None
@@ -207,7 +221,7 @@ class Kubelets:
             fresh = volumes.load(self.objects, obj, pod)
         except volumes.MissingSource:
             return
-        pod.volumes = fresh
+        pod.volumes = {**fresh, **self._host_files(obj, pod)}
 
     # ---- one pod
 
@@ -232,7 +246,7 @@ class Kubelets:
 
     def _mount(self, pod: PodState, obj: Obj, now: float) -> None:
         try:
-            pod.volumes = volumes.load(self.objects, obj, pod)
+            pod.volumes = {**volumes.load(self.objects, obj, pod), **self._host_files(obj, pod)}
         except volumes.MissingSource as missing:
             text = f'MountVolume.SetUp failed for volume "{missing.volume}" : {missing}'
             self.event(pod, obj, "Warning", "FailedMount", text, None)
@@ -364,6 +378,7 @@ class Kubelets:
             "dirty": sorted(self._dirty),
             "recorders": {node: recorder.save() for node, recorder in self._recorders.items()},
             "nodes": self.nodes.save(),
+            "disks": {place: dict(files) for place, files in self.disks.items()},
         }
 
     def restore(self, data: dict[str, Any]) -> None:
@@ -372,6 +387,7 @@ class Kubelets:
         self._images = {node: list(names) for node, names in data["images"].items()}
         self._next_ip, self._refresh = dict(data["next_ip"]), dict(data["refresh"])
         self._dirty = set(data["dirty"])
+        self.disks = {place: dict(files) for place, files in data.get("disks", {}).items()}
         for node, saved in data["recorders"].items():
             self._recorder(node).restore(saved)
         self.nodes.restore(data["nodes"])

@@ -258,3 +258,29 @@ def test_a_job_pod_that_is_deleted_at_work_did_not_succeed(world: World, kubectl
     assert ends == {name: ("Failed", 137), "s": ("Succeeded", 0)}
     status = kubectl.get("jobs.batch", "j", "default")["status"]
     assert (status.get("succeeded", 0), status["failed"], status["active"]) == (0, 1, 1)
+
+
+def test_pods_of_a_node_share_its_folders(world: World, kubectl: Client) -> None:
+    """What one writes through a hostPath volume the next finds, also in a world that was saved and loaded."""
+    node = kubectl.list("nodes")[0]["metadata"]["name"]
+
+    def script(line: str, client: Client, name: str) -> None:
+        mount = {"name": "d", "mountPath": "/data"}
+        container = {"name": "c", "image": "busybox:1", "command": ["sh", "-c", line], "volumeMounts": [mount]}
+        volume = {"name": "d", "hostPath": {"path": "/srv/x"}}
+        spec = {"nodeName": node, "restartPolicy": "Never", "containers": [container], "volumes": [volume]}
+        client.create("pods", {"metadata": {"name": name}, "spec": spec}, "default")
+
+    script("echo hi > /data/f; sleep 600", kubectl, "one")
+    world.advance(world.now + 20.0)
+    script("grep hi /data/f", kubectl, "two")
+    world.advance(world.now + 20.0)
+    assert kubectl.get("pods", "two", "default")["status"]["phase"] == "Succeeded"
+    again = World.load(world.save())
+    other = again.planes["main"].client("kubectl")
+    script("grep hi /data/f && echo more > /data/g", other, "three")
+    again.advance(again.now + 20.0)
+    assert other.get("pods", "three", "default")["status"]["phase"] == "Succeeded"
+    kubelets = again.clusters["main"].kubelets
+    (one,) = [pod for pod in kubelets.pods.values() if pod.name == "one"]
+    assert one.volumes["d"]["g"] == "more\n"
