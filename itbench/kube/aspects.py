@@ -5,8 +5,10 @@ from itbench.kube.client import Obj
 from itbench.kube.custom import definition, schemas, serving
 from itbench.kube.kinds import behaviour
 from itbench.kube.kinds.base import Behaviour
+from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import finalizer_warnings
 from itbench.kube.resources import Resource
+from itbench.kube.store import Entry
 
 
 def rules_of(resource: Resource) -> Behaviour:
@@ -37,6 +39,19 @@ def node_of(resource: Resource) -> schema.Node:
 def revision_of(obj: Obj) -> str:
     """The resourceVersion that an object names; empty for none."""
     return str(obj["metadata"].get("resourceVersion") or "")
+
+
+def check_uid(resource: Resource, obj: Obj, old: Entry) -> None:
+    """A patch does not change who an object is (an update with another uid is a conflict).
+
+    Raises:
+        ApiError: 422.
+    """
+    check, uid = Check(), obj["metadata"].get("uid")
+    for _ in range(2 if uid else 0):  # a real server looks twice, and says so
+        check.immutable("metadata.uid", uid, old.object["metadata"]["uid"])
+    if check:
+        raise status.invalid(resource.kind, resource.group, old.name, check.causes)
 
 
 def check_name(obj: Obj, name: str) -> None:

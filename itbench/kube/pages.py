@@ -10,6 +10,8 @@ import orjson
 
 from itbench.kube import status
 from itbench.kube.client import ApiError
+from itbench.kube.kinds.check import Check
+from itbench.kube.kinds.gojson import go_json_error
 from itbench.kube.requests import Entries, ListQuery
 from itbench.kube.resources import Resource
 from itbench.kube.store import Entry, Expired, Store
@@ -17,6 +19,7 @@ from itbench.kube.store import Entry, Expired, Store
 KEPT_S = 300.0
 """World seconds for which the state of a first chunk can be gone on with."""
 _PRESENT = -1
+_VERSION = "meta.k8s.io/v1"
 _MATCH = "resourceVersionMatch"
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -48,6 +51,8 @@ def begin(store: Store, resource: Resource, namespace: str, query: ListQuery, no
             entries = store.list_at(resource.storage, namespace, revision)
         except Expired:
             raise _expired(since, after) from None
+    if query.version not in ("", "0"):
+        raise status.bad_request("specifying resource version is not allowed when using continue")
     return [entry for entry in entries if (entry.namespace, entry.name) > after], revision
 
 
@@ -57,21 +62,25 @@ def _check(query: ListQuery) -> int:
         shown = f'"{query.version}"'
         text = f"invalid resource version: resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}"
         raise status.bad_request(f"{text}: invalid syntax")
-    version, why = int(query.version or "0"), ""
-    if query.match not in ("", "Exact", "NotOlderThan"):
-        text = f'Unsupported value: "{query.match}": supported values: "Exact", "NotOlderThan", ""'
-        cause = status.Cause("FieldValueNotSupported", _MATCH, text)
-        raise status.invalid("ListOptions", "meta.k8s.io", "", [cause])
-    if query.match and not query.version:
-        why = f"{_MATCH} is forbidden unless resourceVersion is provided"
-    elif query.match and query.token:
-        why = f"{_MATCH} is forbidden when continue is provided"
-    elif query.match == "Exact" and version == 0:
-        why = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
-    if why:
-        cause = status.Cause("FieldValueForbidden", _MATCH, f"Forbidden: {why}")
-        raise status.invalid("ListOptions", "meta.k8s.io", "", [cause])
+    version, check = int(query.version or "0"), Check()
+    if query.match:
+        _check_match(query, version, check)
+    if query.initial:
+        check.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if check:
+        raise status.invalid("ListOptions", "meta.k8s.io", "", check.causes)
     return version
+
+
+def _check_match(query: ListQuery, version: int, check: Check) -> None:
+    if not query.version:
+        check.forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
+    if query.token:
+        check.forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
+    if query.match not in ("Exact", "NotOlderThan"):
+        check.unsupported(_MATCH, query.match, ("Exact", "NotOlderThan", ""))
+    elif query.match == "Exact" and query.version and version == 0:
+        check.forbidden(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"')
 
 
 def _is_exact(query: ListQuery) -> bool:
@@ -97,17 +106,42 @@ def write_token(revision: int, last: Entry, now: float) -> str:
 
 
 def _encode(revision: int, now: float, after: tuple[str, str]) -> str:
-    data = {"v": "meta.k8s.io/v1", "rv": revision, "start": list(after), "since": now}
+    data = {"v": _VERSION, "rv": revision, "start": list(after), "since": now}
     return base64.urlsafe_b64encode(orjson.dumps(data)).decode()
 
 
 def _read_token(token: str) -> tuple[int, float, tuple[str, str]]:
     try:
-        data = orjson.loads(base64.urlsafe_b64decode(token))
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except ValueError as error:
+        raise _bad_token(_misplaced(token) or str(error)) from None
+    if why := go_json_error(raw.decode(errors="surrogateescape") if not raw.isascii() else raw.decode()):
+        raise _bad_token(_byte_shown(raw) or why)
+    data = orjson.loads(raw)
+    if not isinstance(data, dict) or data.get("v") != _VERSION:
+        shown = data.get("v", "") if isinstance(data, dict) else ""
+        raise _bad_token(f"server does not recognize this encoded version {shown}")
+    try:
         namespace, name = data["start"]
         return int(data["rv"]), float(data["since"]), (str(namespace), str(name))
     except (ValueError, KeyError, TypeError):
-        raise status.bad_request("continue key is not valid: invalid continue token") from None
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {_VERSION})") from None
+
+
+def _misplaced(token: str) -> str:
+    """Where a text is no base64, as Go says it."""
+    at = next((index for index, letter in enumerate(token) if not (letter.isalnum() or letter in "-_=")), None)
+    return "" if at is None else f"illegal base64 data at input byte {at}"
+
+
+def _byte_shown(raw: bytes) -> str:
+    """What a JSON reader that looks at bytes says of a first one that is no JSON."""
+    first = chr(raw[0]) if raw else ""
+    return f"invalid character '{first}' looking for beginning of value" if first > "\x7f" else ""
+
+
+def _bad_token(why: str) -> ApiError:
+    return status.bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 def _expired(since: float, after: tuple[str, str]) -> ApiError:

@@ -32,7 +32,7 @@ from itbench.kube.custom import hook, serving, typed
 from itbench.kube.decode import check_depth, converter_text, decode, handled_as
 from itbench.kube.duplicates import NONE
 from itbench.kube.headings import check_type_meta, configuration
-from itbench.kube.kinds import podparts
+from itbench.kube.kinds import creation, podparts
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.metadata import check_metadata, check_metadata_update
 from itbench.kube.patch import lastapplied, managed
@@ -160,9 +160,10 @@ class Registry:
         check = Check()
         check_metadata(obj, resource, rules, check)
         rules.validate(obj, check)
-        podparts.check_new(resource.storage, obj, check)
+        creation.check_new(resource, obj, check)
         if check:
-            raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), check.causes)
+            group = "" if resource.storage == "events" else resource.group
+            raise status.invalid(resource.kind, group, obj["metadata"].get("name", ""), check.causes)
         warnings += aspects.advice(resource, obj, {})
         metadata = obj["metadata"]
         if self.store.get(resource.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
@@ -268,7 +269,8 @@ class Registry:
             return Result(versions.to_served(obj, resource), None, False, warnings, old)
         if deletion.is_done(resource, obj):
             # Watchers see one deletion; who took the last finalizer away gets back what was asked for.
-            entry = self.store.remove(resource.storage, old.namespace, old.name)
+            gone = self.store.remove(resource.storage, old.namespace, old.name)
+            entry = Entry(resource.storage, obj, gone.revision)
             return Result(versions.to_served(obj, resource), entry, False, warnings, old)
         entry = self.store.put(resource.storage, obj)
         return Result(self.view(resource, entry), entry, False, warnings, old)
@@ -313,6 +315,7 @@ class Registry:
         changed = self._patched(node, current, patch)
         warnings: list[str] = []
         obj = self._decode_patched(resource, changed, patch, options, warnings)
+        aspects.check_uid(resource, obj, old)
         aspects.check_name(obj, name)
         self._place(resource, obj, namespace)
         if obj["metadata"].get("resourceVersion") == revision:
@@ -389,6 +392,8 @@ class Registry:
             raise status.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind', '')}")
         warnings: list[str] = []
         node = aspects.node_of(resource)
+        if resource.model is None:
+            typed.check_nodes(config, node, name)
         sent = self._decode_config(resource, config, name)
         if options.duplicates.found and options.validation == "Strict":
             text = options.duplicates.error([])
@@ -523,6 +528,8 @@ class Registry:
             text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current['uid']}"
             text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {text}"
             raise status.conflict(resource, old.name, text)
+        if version and not version.isdigit():
+            raise status.failure(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
         if version and version != "0" and version != current["resourceVersion"]:
             raise status.conflict(resource, old.name)
 

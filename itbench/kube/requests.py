@@ -77,7 +77,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Selectors and paging of a list; `version` and `match` are its resourceVersion and resourceVersionMatch as sent."""
+    """Selectors and paging of a list.
+
+    Attributes:
+        version: its resourceVersion, and `match` its resourceVersionMatch, as sent.
+        initial: with sendInitialEvents, which is for watches.
+    """
 
     labels: str = ""
     fields: str = ""
@@ -85,6 +90,7 @@ class ListQuery:
     token: str = ""
     version: str = ""
     match: str = ""
+    initial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class ResourceTable:
         self._names: dict[str, Resource] = {}
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._fixed: dict[tuple[str, str, str], Resource] = {}
+        self._concealed: frozenset[str] = frozenset()
         for resource in resources:
             self.add(resource)
 
@@ -103,6 +104,10 @@ class ResourceTable:
         del self._fixed[key]
         self._index({place: row for place, row in self._rows.items() if place != key})
 
+    def conceal(self, groups: Iterable[str]) -> None:
+        """Do not show these groups to clients: no path and no discovery leads to them. They are still found by name and kind."""
+        self._concealed = frozenset(groups)
+
     def serve_custom(self, resources: Iterable[Resource]) -> None:
         """Serve these besides what was there from the start, instead of those of the last call."""
         custom = {(row.group, row.version, row.plural): row for row in resources}
@@ -116,7 +121,7 @@ class ResourceTable:
 
     def lookup(self, group: str, version: str, plural: str) -> Resource | None:
         """By URL path."""
-        return self._rows.get((group, version, plural))
+        return None if group in self._concealed else self._rows.get((group, version, plural))
 
     def named(self, name: str) -> Resource:
         """By `plural.group` (or core plural) in the preferred version; raises KeyError with the name."""
@@ -141,6 +146,8 @@ class ResourceTable:
         """Groups with their versions, preferred first."""
         found: dict[str, list[str]] = {}
         for group, version, _ in self._rows:
+            if group in self._concealed:
+                continue
             versions = found.setdefault(group, [])
             if version not in versions:
                 versions.append(version)
@@ -148,7 +155,8 @@ class ResourceTable:
 
     def of(self, group: str, version: str) -> list[Resource]:
         """Resources of one group-version."""
-        return [row for row in self._rows.values() if row.group == group and row.version == version]
+        rows = () if group in self._concealed else self._rows.values()
+        return [row for row in rows if row.group == group and row.version == version]
 
 
 def _parse_sub(row: dict[str, Any]) -> Subresource:
@@ -189,6 +197,8 @@ def _custom(
     )
 
 
+ADDONS = ("chaos-mesh.org", "metrics.k8s.io", "monitoring.coreos.com")
+"""Groups that a cluster as it comes does not serve: chaos experiments, resource metrics, alerting rules."""
 _CHAOS = (
     ("PodChaos", "podchaos"),
     ("NetworkChaos", "networkchaos"),

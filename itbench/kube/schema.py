@@ -24,6 +24,10 @@ _SPECIAL = {
 }
 
 
+_PRINTED = {"io.k8s.api.apps.v1.StatefulSetStatus": ("availableReplicas",)}
+"""Optional fields that are printed when zero, as if they were required."""
+
+
 class Node:
     """The schema of one value.
 
@@ -65,7 +69,7 @@ class Node:
         self._filled: tuple[str, ...] | None = None
         self.format: str = raw.get("format", "")
         self.enum: tuple[Any, ...] = tuple(raw.get("enum", ()))
-        self.required: tuple[str, ...] = tuple(raw.get("required", ()))
+        self.required: tuple[str, ...] = (*raw.get("required", ()), *_PRINTED.get(name, ()))
         self.items: Node | None = None
         self.values: Node | None = None
         self.kind = self._kind(raw)

@@ -3,6 +3,7 @@
 Called by the registry for lists and watches, and by controllers through `matches`. Parse errors carry the real server's texts.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from itbench.kube.client import Obj
+from itbench.kube.names import label_value_errors
 from itbench.kube.status import bad_request
 
 Labels = Mapping[str, str]
@@ -119,7 +121,8 @@ class _Parser:
         found: list[str] = []
         while (token := self.take()) != ")":
             if not token:
-                raise bad_request("unable to parse requirement: found '', expected: ',', ')' or identifier")
+                wanted = "',' or ')'" if found and self.tokens[-1] != "," else "',', ')' or identifier"
+                raise bad_request(f"unable to parse requirement: found '', expected: {wanted}")
             if token != ",":
                 found.append(self.key(token))
         return tuple(sorted(set(found)))
@@ -128,7 +131,19 @@ class _Parser:
 @lru_cache(1024)
 def parse_labels(text: str) -> Selector:
     """`app=web,tier in (a,b),!old` -> Selector; raises ApiError 400."""
-    return Selector(_Parser(text).parse())
+    terms = _Parser(text).parse()
+    for term in terms:
+        _check_values(term)
+    return Selector(terms)
+
+
+def _check_values(term: Requirement) -> None:
+    """400 where a value could be no label's."""
+    for index, value in enumerate(term.values if term.op in ("in", "notin") else ()):
+        for why in label_value_errors(value):
+            shown = json.dumps(value, ensure_ascii=False)
+            where = f"values[{index}][{term.key}]"
+            raise bad_request(f"unable to parse requirement: {where}: Invalid value: {shown}: {why}")
 
 
 _OPS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}

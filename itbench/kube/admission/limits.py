@@ -21,7 +21,7 @@ def _rows(write: Write) -> list[Obj]:
 
 def limit_defaults(write: Write) -> None:
     """Fill in what the namespace's LimitRanges say."""
-    if not write.new_pod():
+    if not write.new_pod() and not write.resized_pod():
         return
     default: dict[str, str] = {}
     request: dict[str, str] = {}
@@ -122,7 +122,7 @@ def pod_total(spec: Obj, part: str) -> dict[str, Fraction]:
 def limit_bounds(write: Write) -> None:
     """Refuse what is outside the namespace's LimitRanges."""
     claim = write.key == "persistentvolumeclaims" and not write.subresource and write.operation in ("CREATE", "UPDATE")
-    if not write.new_pod() and not claim:
+    if not write.new_pod() and not write.resized_pod() and not claim:
         return
     errors: list[str] = []
     for row in _rows(write):

@@ -140,7 +140,11 @@ def _missing(pod: Obj, hard: Obj) -> str:
 
 def resource_quota(write: Write) -> None:
     """Refuse what would exceed a quota, and charge what is admitted."""
-    if write.subresource or write.operation not in ("CREATE", "UPDATE") or not write.namespace:
+    if (
+        (write.subresource and not write.resized_pod())
+        or write.operation not in ("CREATE", "UPDATE")
+        or not write.namespace
+    ):
         return
     quotas = write.store.list("resourcequotas", write.namespace)
     if not quotas or (write.key == "resourcequotas" and write.operation == "UPDATE"):

@@ -6,6 +6,7 @@ Called by `webhooks` (and by whoever else calls a `clientConfig`).
 import base64
 import binascii
 from dataclasses import dataclass
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from itbench.kube.admission.certificates import distrust
@@ -88,8 +89,21 @@ def reach(place: Place, body: bytes, timeout_s: int, store: Store, services: Ser
         return response
     outside = services.outside
     if outside is None or not outside.allows(place.url):
+        address = _loopback(place.url)
+        if address:  # nothing listens on the control plane's own host
+            raise Unreached(f"dial tcp {address}: connect: connection refused")
         raise Unreached("context deadline exceeded")
     return outside.send(place.url, request, place.authority, float(timeout_s))
+
+
+def _loopback(url: str) -> str:
+    """Address and port of a URL on the loopback; empty for others."""
+    parts = urlsplit(url)
+    try:
+        port, own = parts.port or 443, ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return ""
+    return f"{parts.hostname}:{port}" if own else ""
 
 
 def _call_service(place: Place, request: Request, store: Store, services: Services) -> Response:

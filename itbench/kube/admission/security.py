@@ -371,6 +371,8 @@ class Policy:
 def policy_of(namespace: Obj, mode: str) -> Policy:
     """The policy that a namespace's labels set for `enforce`, `warn` or `audit`."""
     labels = namespace["metadata"].get("labels") or {}
+    if mode == "warn" and PREFIX + mode not in labels:
+        mode = "enforce"  # what would be refused as a pod is warned about in templates
     return Policy(labels.get(PREFIX + mode, "privileged"), labels.get(f"{PREFIX}{mode}-version", "latest"))
 
 

@@ -59,6 +59,10 @@ class Write:
         """The object's name, or that of the object whose subresource it is."""
         return self.parent or str(self.object["metadata"].get("name", ""))
 
+    def resized_pod(self) -> bool:
+        """Whether this changes the resources of a pod's containers."""
+        return self.key == "pods" and self.subresource == "resize"
+
     def new_pod(self) -> bool:
         """Whether a pod is being created."""
         return self.key == "pods" and self.operation == "CREATE" and not self.subresource

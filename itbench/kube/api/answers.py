@@ -66,8 +66,7 @@ def negotiate(accept: str) -> Form:
 
 def not_acceptable() -> ApiError:
     """406: the resource has no such form."""
-    forms = (*ACCEPTED_BODIES, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(forms)}"
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(ACCEPTED_BODIES)}"
     return failure(406, "NotAcceptable", text, Problem())
 
 
@@ -90,11 +89,30 @@ def headers(warnings: Iterable[str] = ()) -> CIMultiDict[str]:
 def encode(value: Any, form: Form, *, pretty: bool = False) -> bytes:
     """An object as JSON or YAML bytes."""
     if form.kind == "yaml":
-        return yaml.dump(value, Dumper=_Dumper, sort_keys=False).encode()
+        return yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=10**6).encode()
     return orjson.dumps(value, option=orjson.OPT_INDENT_2) if pretty else orjson.dumps(value)
 
 
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+class _Dumper(yaml.SafeDumper):
+    """Texts as the real server writes them: double quotes where there must be some, several lines as a block."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Equal parts are written out."""
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Lists begin at the indentation of their key."""
+        super().increase_indent(flow, indentless)
+
+
+def _text_node(dumper: _Dumper, text: str) -> yaml.Node:
+    tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    plain = tag == "tag:yaml.org,2002:str" and text != ""
+    style = "|" if "\n" in text else None if plain else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text_node)
 
 
 class Reply(web.Response):

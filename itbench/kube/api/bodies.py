@@ -12,7 +12,7 @@ from itbench.kube.api import plainness
 from itbench.kube.api.answers import ACCEPTED_BODIES, JSON, PATCHES, PROTOBUF
 from itbench.kube.client import ApiError, Obj, PatchKind, Propagation
 from itbench.kube.decode import MAX_DEPTH, WrongType, check_depth, decode, decode_part, json_name
-from itbench.kube.kinds.gojson import go_json_error
+from itbench.kube.kinds.gojson import go_json_error, go_quoted
 from itbench.kube.rbac import User
 from itbench.kube.requests import DeleteOptions, Options, PatchBody
 from itbench.kube.status import Cause, Problem, bad_request, failure, invalid, unsupported_media_type
@@ -106,9 +106,18 @@ def _read_value(raw: bytes, kind: str, wanted: str = "") -> Any:
     except (orjson.JSONDecodeError, json.JSONDecodeError) as error:
         raise _unrecognized(raw, wanted, go_json_error(raw.decode("utf-8", "replace")) or str(error)) from None
     except yaml.YAMLError as error:
-        raise bad_request(f"error converting YAML to JSON: {str(error).splitlines()[0]}") from None
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: yaml: {_yaml_fault(error)}") from None
     except ValueError as error:
         raise bad_request(f"the body of the request is damaged: {error}") from None
+
+
+def _yaml_fault(error: yaml.YAMLError) -> str:
+    """A parser's fault as Go's port of the same parser tells it; it counts lines from 0, those of the scanner from 1."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return str(error).splitlines()[0]
+    marks = [mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None and mark.line]
+    line = (marks[0] if marks else 0) + isinstance(error, yaml.scanner.ScannerError)
+    return (f"line {line}: " if line else "") + (error.problem or "unknown problem parsing YAML content")
 
 
 def _read_json(raw: bytes) -> Any:
@@ -196,7 +205,7 @@ def _check_manager(name: str, kind: str) -> None:
         faults.append(Cause("FieldValueTooLong", "fieldManager", text))
     for position, letter in enumerate(name):
         if not letter.isprintable():
-            shown, code = json.dumps(name), f"U+{ord(letter):04X}"
+            shown, code = go_quoted(name), f"U+{ord(letter):04X}"
             text = f"Invalid value: {shown}: invalid character {code} (at position {position})"
             faults.append(Cause("FieldValueInvalid", "fieldManager", text))
     if faults:

@@ -14,7 +14,10 @@ CONNECT = frozenset({"exec", "attach", "portforward", "proxy"})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A parsed path. `plural` is empty for everything that is no resource; `rest` is what follows a proxy subresource."""
+    """A parsed path. `plural` is empty for everything that is no resource; `rest` is what follows a proxy subresource.
+
+    `watched`: the deprecated form of a watch, `/api/v1/watch/...`.
+    """
 
     path: str
     group: str = ""
@@ -24,6 +27,7 @@ class Target:
     name: str = ""
     subresource: str = ""
     rest: str = ""
+    watched: bool = False
 
     @property
     def qualified(self) -> str:
@@ -41,7 +45,8 @@ def parse(path: str) -> Target:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return Target(path)
-    rest = [unquote(part) for part in rest]
+    watched = rest[0] == "watch" and len(rest) > 1
+    rest = [unquote(part) for part in (rest[1:] if watched else rest)]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and not (len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES):
         namespace, rest = rest[1], rest[2:]
@@ -49,7 +54,7 @@ def parse(path: str) -> Target:
     sub = rest[2] if len(rest) > 2 else ""
     if rest[0] == "namespaces" and name:
         namespace = name
-    return Target(path, group, version, rest[0], namespace, name, sub, "/".join(rest[3:]))
+    return Target(path, group, version, rest[0], namespace, name, sub, "/".join(rest[3:]), watched)
 
 
 def verb_of(method: str, target: Target, *, watch: bool) -> str:
@@ -58,6 +63,7 @@ def verb_of(method: str, target: Target, *, watch: bool) -> str:
         return method.lower()
     if target.subresource == "proxy":
         return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method, "get")
+    watch = watch or (target.watched and not target.subresource)
     if method in ("GET", "HEAD") and not target.name:
         return "watch" if watch else "list"
     if method in ("GET", "HEAD") and watch and not target.subresource:

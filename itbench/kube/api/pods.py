@@ -275,7 +275,9 @@ def _destination(call: Call) -> tuple[str, int]:
         return f"{name}.{target.namespace}.svc.cluster.local", _service_port(obj, port)
     if target.plural == "pods":
         ports = [p["containerPort"] for c in obj["spec"]["containers"] for p in c.get("ports", ())]
-        return obj.get("status", {}).get("podIP", ""), int(port) if port.isdigit() else (ports or [80])[0]
+        if not obj.get("status", {}).get("podIP"):
+            raise bad_request("address not allowed")
+        return obj["status"]["podIP"], int(port) if port.isdigit() else (ports or [80])[0]
     return name, 10250
 
 

@@ -35,6 +35,11 @@ def _check_attributes(spec: Obj, check: Check) -> None:
     if resource is not None and path is not None:
         text = "cannot be specified in combination with resourceAttributes"
         check.invalid("spec.nonResourceAttributes", _shown(path), text)
+    for part in ("labelSelector", "fieldSelector"):
+        selector = (resource or {}).get(part) or {}
+        if selector.get("rawSelector") and selector.get("requirements"):
+            field = f"spec.resourceAttributes.{part}.rawSelector"
+            check.invalid(field, selector["rawSelector"], "may not specified at the same time as requirements")
     if resource is None and path is None:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         check.invalid("spec.resourceAttributes", None, text)

@@ -34,6 +34,10 @@ def _quoted(values: "list[str] | tuple[str, ...]") -> str:
     return "[" + " ".join(f'"{value}"' for value in values) + "]"
 
 
+class _Invalidated(Exception):
+    """What a token was bound to is gone."""
+
+
 class Tokens:
     """Bearer tokens of one server. Static ones live as long as it does, service-account tokens carry their own expiry."""
 
@@ -103,11 +107,14 @@ class Tokens:
         if not held:
             why = f"token audiences {_quoted(issued)} is invalid for the target audiences {_quoted(wanted)}"
             return Verdict(error=f"[invalid bearer token, {why}]")
-        user = self._account(claims)
+        try:
+            user = self._account(claims)
+        except _Invalidated:
+            return Verdict(error="[invalid bearer token, service account token has been invalidated]")
         return Verdict(user, held) if user is not None else Verdict()
 
     def _account(self, claims: Obj) -> User | None:
-        """The service account of good claims; None when it or a bound object is gone."""
+        """The service account of good claims; None when it is gone; raises when a bound object is."""
         who = claims.get("kubernetes.io", {})
         namespace, account = who.get("namespace", ""), who.get("serviceaccount", {})
         uid = account.get("uid", "")
@@ -120,7 +127,7 @@ class Tokens:
                 continue
             place = "" if kind == "node" else namespace
             if kind != "node" and self._uid_of(resource, place, row.get("name", "")) != row.get("uid"):
-                return None
+                raise _Invalidated
             if kind != "secret":
                 extra.append((f"{_EXTRA}{kind}-name", (row.get("name", ""),)))
                 extra += [(f"{_EXTRA}{kind}-uid", (row["uid"],))] if row.get("uid") else []

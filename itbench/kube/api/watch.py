@@ -6,7 +6,7 @@ time too, for worlds that stand still).
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,19 +18,16 @@ from itbench.kube.api import answers, views
 from itbench.kube.api.door import Call, Patience
 from itbench.kube.api.rest import deprecation
 from itbench.kube.client import ApiError, Obj
+from itbench.kube.kinds.check import Check
 from itbench.kube.resources import Resource
-from itbench.kube.status import Cause, bad_request, expired, failure, invalid
+from itbench.kube.status import bad_request, expired, failure, invalid
 from itbench.kube.store import Entry, Expired, Record
 
 DEFAULT_TIMEOUT_S = 3600.0
 BOOKMARK_S = 60.0
 
 
-_UNMATCHED = Cause(
-    "FieldValueForbidden",
-    "resourceVersionMatch",
-    "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-)
+_MATCH = "resourceVersionMatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +55,7 @@ def plan_of(call: Call) -> Plan:
             500, "", f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         )
     initial = call.flag("sendInitialEvents")
-    if "sendInitialEvents" in query and query.get("resourceVersionMatch") != "NotOlderThan":
-        raise invalid("ListOptions", "meta.k8s.io", "", [_UNMATCHED])
+    _check_match(query)
     since = None if text in ("", "0") or initial else int(text)
     if query.get("sendInitialEvents") == "false" and since is None:
         since = call.door.store.revision
@@ -67,6 +63,21 @@ def plan_of(call: Call) -> Plan:
     if timeout and not timeout.isdigit():
         raise bad_request(f'strconv.ParseInt: parsing "{timeout}": invalid syntax')
     return Plan(since, float(timeout or 0) or DEFAULT_TIMEOUT_S, call.flag("allowWatchBookmarks"), initial)
+
+
+def _check_match(query: Mapping[str, str]) -> None:
+    """422: resourceVersionMatch is for watches with initial events only, and of one value."""
+    check, match, events = Check(), query.get(_MATCH, ""), "sendInitialEvents" in query
+    if events and match != "NotOlderThan":
+        check.forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to NotOlderThan")
+    if match and not events:
+        check.forbidden(_MATCH, f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided")
+    if match not in ("", "NotOlderThan"):
+        check.unsupported(_MATCH, match, ("NotOlderThan",))
+    if query.get("continue"):
+        check.forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
+    if check:
+        raise invalid("ListOptions", "meta.k8s.io", "", check.causes)
 
 
 class Encoder:

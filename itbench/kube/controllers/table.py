@@ -18,6 +18,7 @@ from itbench.kube.controllers import (
     job,
     namespaces,
     nodelifecycle,
+    policies,
     quota,
     replicaset,
     replicationcontroller,
@@ -61,6 +62,7 @@ def controllers(metrics: MetricsSource) -> list[Controller]:
         expansion.CONTROLLER,
         aggregation.CONTROLLER,
         flowcontrol.CONTROLLER,
+        policies.CONTROLLER,
         expiry.EVENTS,
         expiry.FINISHED_JOBS,
     ]

@@ -297,9 +297,9 @@ def _check_names(names: Obj, where: str, check: Check) -> None:
         else:
             check.all_invalid(f"{where}.{key}", names[key], label1035_errors(names[key]))
     _check_kind(names.get("kind", ""), f"{where}.kind", check)
+    _check_kind(names.get("listKind", ""), f"{where}.listKind", check)
     for index, name in enumerate(names.get("shortNames") or ()):
         check.all_invalid(f"{where}.shortNames[{index}]", name, label1035_errors(name))
-    _check_kind(names.get("listKind", ""), f"{where}.listKind", check)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         check.invalid(f"{where}.listKind", names["listKind"], "kind and listKind may not be the same")
     for index, name in enumerate(names.get("categories") or ()):

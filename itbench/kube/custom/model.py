@@ -23,6 +23,11 @@ from itbench.kube.status import Cause
 _ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
+_BLOCKING = frozenset(f"FieldValue{kind}" for kind in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"))
+"""Faults after which rules are not evaluated."""
+_GO_TYPES = {str: "string", float: "float64"}
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """One version.
@@ -142,7 +147,9 @@ class Model:
         if before is not None:
             faults = [fault for fault in faults if not unchanged(new, before, self.schema, fault)]
         check.causes += [fault.cause for fault in faults]
-        check.causes += rules.check(new, before, self.schema, blocked=bool(faults))
+        check.causes += rules.check(
+            new, before, self.schema, blocked=any(fault.cause.reason in _BLOCKING for fault in faults)
+        )
 
     def _status_faults(self, obj: Obj) -> validation.Faults:
         part = child_of(self.schema, "status")
@@ -155,6 +162,10 @@ class Model:
             return []
         path = self.scale_paths()[1 if status else 0]
         value = jsonpath.get(obj, path)
+        if value is not None and type(value) in _GO_TYPES:
+            place = "." + ".".join(path)
+            text = f"{place} accessor error: {value} is of the type {_GO_TYPES[type(value)]}, expected int64"
+            return [validation.Fault(Cause("FieldValueInvalid", place, f"Invalid value: 0: {text}"), ".".join(path))]
         if not isinstance(value, int) or value >= 0:
             return []
         text = f"Invalid value: {value}: should be a non-negative integer"

@@ -5,9 +5,10 @@ from typing import Any
 import orjson
 
 from itbench.kube.client import ApiError, Obj
-from itbench.kube.custom.schemas import ROOT, Schema, child_of, is_int_or_string
+from itbench.kube.custom.schemas import ROOT, TYPE_META, Schema, child_of, is_int_or_string
 from itbench.kube.custom.validation import kind_of
 from itbench.kube.kinds.check import printed
+from itbench.kube.schema import Node
 from itbench.kube.status import Cause, bad_request, failure, invalid
 
 _SHOWN = 30
@@ -62,8 +63,64 @@ def check_config(obj: Obj, part: Schema) -> None:
 def typed_error(config: Obj, name: str, text: str) -> ApiError:
     """500: the configuration cannot be merged."""
     place = (config.get("metadata") or {}).get("namespace", "")
-    what = f"({place}/{name}; {config.get('apiVersion')}, Kind={config.get('kind')})"
+    version = str(config.get("apiVersion"))
+    what = f"({place}/{name}; {version if '/' in version else f'/{version}'}, Kind={config.get('kind')})"
     return failure(500, "", f"failed to create typed patch object {what}: {text}")
+
+
+_NODE_KINDS = {"integer": "numeric (int or float)", "number": "numeric (int or float)", "boolean": "boolean"}
+
+
+def check_nodes(config: Obj, node: Node, name: str) -> None:
+    """Like `check_config` for built-in kinds, whose schema is a tree of nodes; raises ApiError 500."""
+    try:
+        for key in sorted(config):
+            below = None if key in TYPE_META else node.child(key)
+            if below is not None:
+                _check_node(config[key], below, f".{key}")
+    except Misfit as error:
+        raise typed_error(config, name, str(error)) from None
+
+
+def _check_node(value: Any, node: Node, path: str) -> None:
+    kind = kind_of(value)
+    if value is None:
+        return
+    if node.kind in ("struct", "map", "list"):
+        if kind != ("array" if node.kind == "list" else "object"):
+            shown = "&{" + _go(value) + "}" if kind in ("object", "array") else _valued(value)
+            raise Misfit(f"{path}: expected {'list' if node.kind == 'list' else 'map'}, got {shown}")
+        _check_below(value, node, path)
+    elif node.kind in ("string", "time") and kind != "string":
+        raise Misfit(f"{path}: expected string, got {_valued(value)}")
+    elif node.kind in _NODE_KINDS and kind not in _FITS[node.kind]:
+        raise Misfit(f"{path}: expected {_NODE_KINDS[node.kind]}, got {_GO.get(kind, kind)}")
+
+
+def _valued(value: Any) -> str:
+    """A scalar as Go's `%#v` prints the merge library's wrapper."""
+    shown = printed(value) if isinstance(value, str) else _go(value)
+    return f"&value.valueUnstructured{{Value:{shown}}}"
+
+
+def _check_below(value: Any, node: Node, path: str) -> None:
+    if node.kind != "list":
+        for key in sorted(value):
+            below = node.child(key)
+            if below is not None:
+                _check_node(value[key], below, f"{path}.{key}")
+        return
+    seen: set[str] = set()
+    for index, row in enumerate(value):
+        at = f"[{index}]"
+        if node.list_type == "map" and isinstance(row, dict):
+            found = {key: row.get(key, node.key_defaults.get(key)) for key in sorted(node.map_keys)}
+            at = "[" + ",".join(f"{key}={printed(one)}" for key, one in found.items() if one is not None) + "]"
+            if at in seen:
+                raise Misfit(f"{path}: duplicate entries for key {at}")
+        seen.add(at)
+        if node.items is not None:
+            _check_node(row, node.items, path + at)
 
 
 def _check(value: Any, part: Schema, path: str) -> None:

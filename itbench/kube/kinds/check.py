@@ -7,10 +7,18 @@ import orjson
 
 from itbench.kube.status import Cause
 
+_ESCAPED = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
+"""How Go writes these letters in the JSON of structures."""
+
 
 def printed(value: Any) -> str:
     """A value as error texts show it: compact JSON."""
-    return orjson.dumps(value).decode()
+    text = orjson.dumps(value).decode()
+    if not isinstance(value, (dict, list)):
+        return text
+    for letter, instead in _ESCAPED:
+        text = text.replace(letter, instead)
+    return text
 
 
 class Check:

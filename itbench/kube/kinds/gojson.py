@@ -14,6 +14,11 @@ def _shown(letter: str) -> str:
     return f"'{letter}'" if letter.isprintable() else repr(letter)
 
 
+def go_quoted(text: str) -> str:
+    """A text as Go's `%q` prints it: control characters by two hexadecimal digits."""
+    return re.sub(r"\\u00([01][0-9a-f]|7f)", r"\\x\1", json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7f"))
+
+
 def go_json_error(text: str) -> str:
     """The error of reading a text as JSON; nothing where it is JSON."""
     try:

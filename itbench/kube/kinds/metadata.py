@@ -94,11 +94,9 @@ def check_metadata_update(new: Obj, old: Obj, check: Check) -> None:
         check.immutable(f"metadata.{key}", mine.get(key), theirs.get(key))
     if theirs.get("deletionTimestamp"):
         added = [row for row in mine.get("finalizers") or () if row not in (theirs.get("finalizers") or ())]
-        if added:
-            check.forbidden(
-                "metadata.finalizers",
-                f"no new finalizers can be added if the object is being deleted, found new finalizers {_go_set(added)}",
-            )
+        text = f"no new finalizers can be added if the object is being deleted, found new finalizers {_go_set(added)}"
+        for _ in range(2 if added else 0):  # a real server looks twice, and says so
+            check.forbidden("metadata.finalizers", text)
 
 
 def _go_set(rows: list[str]) -> str:

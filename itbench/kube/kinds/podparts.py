@@ -80,12 +80,6 @@ def _check_status(pod: Obj, old: Obj, check: Check) -> None:
         check.invalid("status.observedGeneration", new["observedGeneration"], "must be a non-negative integer")
 
 
-def check_new(storage: str, obj: Obj, check: Check) -> None:
-    """What comes into a pod by a subresource only."""
-    if storage == "pods" and obj["spec"].get("ephemeralContainers"):
-        check.forbidden(_EPHEMERAL, "cannot be set on create")
-
-
 CHANGES: dict[tuple[str, str], Change] = {
     ("pods", "ephemeralcontainers"): _check_ephemeral,
     ("pods", "resize"): _check_resize,

@@ -181,6 +181,11 @@ def _check_limit_range(obj: Obj, check: Check) -> None:
     for index, row in enumerate(rows):
         field = f"spec.limits[{index}]"
         _check_limit_type(row, rows[:index], field, check)
+        if row.get("type") == "PersistentVolumeClaim" and not any(
+            "storage" in (row.get(key) or {}) for key in ("min", "max")
+        ):
+            text = "either minimum or maximum storage value is required, but neither was provided"
+            check.required(f"{field}.limits", text)
         if row.get("type") == "Pod":
             for key in ("default", "defaultRequest"):
                 if row.get(key):

@@ -7,6 +7,7 @@ from itbench.kube.kinds.affinity import check_label_selector
 from itbench.kube.kinds.base import Behaviour
 from itbench.kube.kinds.check import Check
 from itbench.kube.kinds.pods import check_template, default_template
+from itbench.kube.names import label_value_errors
 from itbench.kube.selectors import is_valid, matches
 
 _QUARTER = "25%"
@@ -136,13 +137,19 @@ def _check_rolling(rolling: Obj, field: str, check: Check) -> None:
     _over_100(unavailable, f"{field}.maxUnavailable", check)
 
 
-def _check_labels_match(spec: Obj, check: Check) -> None:
+def _check_labels_match(spec: Obj, check: Check) -> bool:
+    """Says whether the selector is one: otherwise the template is not looked at."""
     selector = spec.get("selector")
     labels = (spec.get("template", {}).get("metadata") or {}).get("labels")
     if selector is not None and not is_valid(selector):
         check.invalid("spec.selector", selector, "invalid label selector")
-    elif selector is None or (not matches(selector, labels)):
+        return False
+    if any(label_value_errors(value) for value in ((selector or {}).get("matchLabels") or {}).values()):
+        check.invalid("spec.selector", selector, "invalid label selector")
+        return False
+    if selector is None or (not matches(selector, labels)):
         check.invalid("spec.template.metadata.labels", labels, _MISMATCH)
+    return True
 
 
 def _check_restart(spec: Obj, check: Check) -> None:
@@ -170,9 +177,9 @@ def _check_deployment(obj: Obj, check: Check) -> None:
     else:
         check_label_selector(spec["selector"], "spec.selector", check)
         _empty_selector(spec["selector"], "deployment", check)
-    _check_labels_match(spec, check)
-    check_template(spec["template"], "spec.template", check)
-    _check_restart(spec, check)
+    if _check_labels_match(spec, check):
+        check_template(spec["template"], "spec.template", check)
+        _check_restart(spec, check)
     _check_strategy(spec.get("strategy") or {}, check)
     for key in ("minReadySeconds", "revisionHistoryLimit"):
         check.non_negative(f"spec.{key}", spec.get(key))
@@ -208,9 +215,9 @@ def _check_replicaset(obj: Obj, check: Check) -> None:
     else:
         check_label_selector(spec["selector"], "spec.selector", check)
         _empty_selector(spec["selector"], "deployment", check)
-    _check_labels_match(spec, check)
-    check_template(spec["template"], "spec.template", check)
-    _check_restart(spec, check)
+    if _check_labels_match(spec, check):
+        check_template(spec["template"], "spec.template", check)
+        _check_restart(spec, check)
 
 
 def _check_controller(obj: Obj, check: Check) -> None:
@@ -301,6 +308,13 @@ def _check_same_selector(new: Obj, old: Obj, check: Check) -> None:
     check.immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
 
 
+def _check_same_selector_first(new: Obj, old: Obj, check: Check) -> None:
+    """Daemon sets: this is looked at before all else."""
+    own = Check()
+    _check_same_selector(new, old, own)
+    check.causes[:0] = own.causes
+
+
 _STATEFULSET_MUTABLE = (
     "replicas",
     "ordinals",
@@ -339,7 +353,7 @@ DAEMONSET = Behaviour(
     default=_default_daemonset,
     prepare=_prepare_daemonset,
     validate=_check_daemonset,
-    validate_update=_check_same_selector,
+    validate_update=_check_same_selector_first,
     generation=True,
 )
 CONTROLLER = Behaviour(default=_default_controller, validate=_check_controller, generation=True)

@@ -108,15 +108,16 @@ def with_parents(fields: Fields) -> Fields:
 
 
 def paths(fields: Fields, prefix: str = "") -> Iterator[str]:
-    """Readable member paths, sorted: `.spec.template.spec.containers[name="web"].image`."""
+    """Readable member paths, those of each level before those below: `.spec.template.spec.containers[name="web"].image`."""
     for key in sorted(fields):
         if key == ".":
             continue
         where = prefix + _readable(key)
-        value = fields[key]
-        if _is_member(value):
+        if _is_member(fields[key]):
             yield where
-        yield from paths(value, where)
+    for key in sorted(fields):
+        if key != ".":
+            yield from paths(fields[key], prefix + _readable(key))
 
 
 def _readable(key: str) -> str:

@@ -80,8 +80,9 @@ def _remove(document: Any, parts: list[str]) -> Any:
 def _replace(document: Any, parts: list[str], value: Any) -> Any:
     if not parts:
         return value
-    _read(document, parts)
     parent = _read(document, parts[:-1])
+    if not isinstance(parent, dict):  # in an object, a key that is not there is set, as by the real server's library
+        _read(document, parts)
     parent[_index(parent, parts[-1], len(parent)) if isinstance(parent, list) else parts[-1]] = value
     return document
 
