@@ -3,6 +3,7 @@
 examples:
   itbench kube --dir /tmp/k
   itbench kube --dir /tmp/k --nodes 3 --clock scaled:10
+  itbench kube --dir /tmp/k --api metrics.k8s.io --api chaos-mesh.org
 """
 
 import argparse
@@ -11,6 +12,7 @@ import signal
 from pathlib import Path
 
 from itbench.core.errors import UsageError
+from itbench.kube.resources import ADDONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="HOST[:PORT]",
         help="a real host that admission webhooks may live on (repeat for more); calls to others time out",
+    )
+    parser.add_argument(
+        "--api",
+        action="append",
+        default=[],
+        choices=ADDONS,
+        help="serve an API that a new cluster does not have (repeat for more)",
     )
     parser.add_argument("--clock", default="live", help="live or scaled:N")
 
@@ -48,10 +57,14 @@ async def _serve(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     world = World.create(None, seed=0, nodes=arguments.nodes)
+    plane = world.planes["main"]
+    plane.registry.table.conceal(set(ADDONS) - set(arguments.api))
+    if "metrics.k8s.io" not in arguments.api:
+        plane.metrics = None
     pacer = WorldPacer(world, **parse_clock(arguments.clock))
     file = Path(arguments.dir) / "kubeconfig"
     hosts = arguments.allow_webhook_host
-    server = await serve(world.planes["main"], pacer, world.door("main"), port=arguments.port, webhook_hosts=hosts)
+    server = await serve(plane, pacer, world.door("main"), port=arguments.port, webhook_hosts=hosts)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600)
