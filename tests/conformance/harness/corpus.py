@@ -1,7 +1,8 @@
 """The corpus as data: one YAML file per topic under `corpus/`, a list of steps that run one after the other in a namespace.
 
 A step has a `name` and either `run` (a kubectl command line, with `in` as standard input), `http` ("METHOD /path", with `body`
-and `type`) or `client` (a function of `clients.py`). `NS` stands for the namespace of the topic. `until` repeats the step
+and `type`) or `client` (a function of `clients.py`). `NS` stands for the namespace of the topic, `$BARE` for a kubeconfig without
+credentials. `until` repeats the step
 until its output matches, for what controllers do in their own time; `sort` sorts the lines of the output; `files` are written
 before; `save` keeps values of a JSON answer for later steps; `managed` shows managed fields; `quiet` records the exit code only.
 """

@@ -31,7 +31,8 @@ class Site:
     def __init__(self, topic: str, kubeconfig: Path, scratch: Path) -> None:
         self.namespace = f"c-{topic}"
         self.scratch = scratch
-        self.kept: dict[str, str] = {}
+        self.kept: dict[str, str] = {"BARE": str(_bare(kubeconfig, scratch))}
+        self.known = normal.Known()
         self.api = config.new_client_from_config(str(kubeconfig))
         self.environment = {
             "PATH": os.defpath,
@@ -79,6 +80,15 @@ class Site:
         return re.sub(r"\bNS\b", self.namespace, value)
 
 
+def _bare(kubeconfig: Path, scratch: Path) -> Path:
+    """A kubeconfig of the same server without anybody's credentials."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["users"] = [{"name": user["name"], "user": {}} for user in document["users"]]
+    path = scratch / "bare.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
 def answers(steps: list[Step], kubeconfig: Path, scratch: Path) -> dict[str, Answer]:
     """The answer of every step of a topic, by the step's name."""
     site = Site(steps[0].topic, kubeconfig, scratch)
@@ -92,7 +102,9 @@ def answers(steps: list[Step], kubeconfig: Path, scratch: Path) -> dict[str, Ans
 def _settled(site: Site, step: Step) -> Answer:
     pattern = step.raw.get("until")
     end = time.monotonic() + PATIENCE_S
+    before = site.known
     while True:
+        site.known = before.answer()
         answer = _one(site, step)
         if pattern is None or re.search(pattern, yaml.dump(answer, width=10**6), re.S):
             return answer
@@ -111,7 +123,7 @@ def _one(site: Site, step: Step) -> Answer:
     if "http" in step.raw:
         return _http(site, step)
     value = getattr(clients, step.raw["client"])(site.api, site.namespace)
-    return {"out": normal.document(value)}
+    return {"out": normal.document(value, site.known)}
 
 
 def _run(site: Site, step: Step) -> Answer:
@@ -136,20 +148,20 @@ def _run(site: Site, step: Step) -> Answer:
         key: value
         for key, value in (
             ("code", done.returncode),
-            ("out", _output(done.stdout, step)),
-            ("err", normal.text(done.stderr, sort=step.raw.get("sort", False))),
+            ("out", _output(site, done.stdout, step)),
+            ("err", normal.text(done.stderr, site.known, sort=step.raw.get("sort", False))),
         )
         if value
     }
 
 
-def _output(value: str, step: Step) -> Any:
+def _output(site: Site, value: str, step: Step) -> Any:
     if value.startswith("{"):
         try:
-            return normal.document(json.loads(value), managed=step.raw.get("managed", False))
+            return normal.document(json.loads(value), site.known, managed=step.raw.get("managed", False))
         except ValueError:
             pass
-    return normal.text(value, sort=step.raw.get("sort", False))
+    return normal.text(value, site.known, sort=step.raw.get("sort", False))
 
 
 def _http(site: Site, step: Step) -> Answer:
@@ -172,7 +184,7 @@ def _http(site: Site, step: Step) -> Answer:
         site.kept[name] = str(_pick(documents[0], field))
     if step.topic == "patches":
         documents = [_without_controllers(document) for document in documents]
-    shown = [normal.document(document, managed=step.raw.get("managed", False)) for document in documents]
+    shown = [normal.document(document, site.known, managed=step.raw.get("managed", False)) for document in documents]
     return {"status": reply.status, "body": shown[0] if len(shown) == 1 else shown}
 
 
