@@ -101,12 +101,14 @@ def moments(st: State, e: int) -> None:
     network = children(st, e) if st.k[at.JOINS, e] == 1 else 0.0
     st.x[at.NETWORK, e] = network + st.x[at.DELAY, e]
     total = sum_m = sum_v = taken = 0.0
-    for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
+    first, m = st.k[at.ROW, e], st.k[at.NPODS, e]
+    for r in range(first, first + m * st.k[at.ATTEMPTS, e]):
         p = st.k[at.POD, r]
         st.x[at.ROWMEAN, r] = st.x[at.AGE, p] + st.x[at.KIDMEAN, e]
         st.x[at.ROWVAR, r] = st.x[at.PODVAR, p] + st.x[at.KIDVAR, e]
-        if st.k[at.JOINS, e] == 1:
-            st.x[at.ROWMISS, r] = miss(st, e, st.x[at.ROWMEAN, r], st.x[at.ROWVAR, r])
+        if st.k[at.JOINS, e] == 1:  # later attempts have the pods of the first
+            late = miss(st, e, st.x[at.ROWMEAN, r], st.x[at.ROWVAR, r]) if r < first + m else st.x[at.ROWMISS, r - m]
+            st.x[at.ROWMISS, r] = late
         taken += st.rows[at.AMOUNT, sl, r]
         weight = st.rows[at.AMOUNT, sl, r] + 1e-12
         total += weight
@@ -170,10 +172,6 @@ def backward(st: State, level: int) -> None:
         moments(st, st.k[at.BY_LEVEL, k])
     for i in range(st.k[at.TOUCHED, 0]):
         e, o = st.news[0, i], st.news[1, i]
-        station = st.k[at.STATION, e]
-        here = False
-        for k in range(st.k[at.LEVEL_STATION, level], st.k[at.LEVEL_STATION, level + 1]):
-            here = here or st.k[at.STATIONS, k] == station
-        if here and st.rings[at.FRESH, o & (h - 1), e] == 1.0 and o > n - h:
+        if st.k[at.HEIGHT, e] == level and st.rings[at.FRESH, o & (h - 1), e] == 1.0 and o > n - h:
             st.rings[at.FRESH, o & (h - 1), e] = 0.0
             join(st, e, o)

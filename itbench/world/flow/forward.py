@@ -57,6 +57,11 @@ def arrive(st: State, e: int) -> None:
         origin = st.x[at.GOO, g] / go if go > 0.0 else float(n)
         st.x[at.GOO, g] = origin  # from here on the mean origin
         st.x[at.ATTEMPT, e] += go
+        if go <= 0.0:
+            for r in range(st.k[at.ROW, e] + a * m, st.k[at.ROW, e] + a * m + m):
+                st.x[at.ARRIVE, r] = 0.0
+                st.x[at.HUNG, r] = 0.0
+            continue
         for j in range(m):
             r, p = st.k[at.ROW, e] + a * m + j, p0 + j
             if ready <= 0.0:
@@ -110,6 +115,8 @@ def enqueue(st: State, e: int) -> None:
     sl = n & (st.rows.shape[1] - 1)
     for r in range(st.k[at.ROW, e], st.k[at.ROW, e] + st.k[at.NPODS, e] * st.k[at.ATTEMPTS, e]):
         origin, arrived = st.x[at.GOO, st.k[at.RGROUP, r]], st.x[at.ARRIVE, r]
+        if arrived <= 0.0 and st.x[at.HUNG, r] <= 0.0:
+            continue
         accepted = arrived * st.x[at.ACCEPT, st.k[at.POD, r]]
         rejected = arrived * (1.0 - st.x[at.ACCEPT, st.k[at.POD, r]])
         if rejected > 0.0:

@@ -16,11 +16,16 @@ _njit: Any = numba.njit
 F = TypeVar("F", bound=Callable[..., object])
 
 _COMMON: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+_INLINE = frozenset(
+    ["answer", "called", "clock", "depart", "erlang_c", "fail", "lose", "miss", "settle", "size_up", "spread", "touch"]
+)
+"""Small helpers that run for every row: a call hands over some fifty words, the parts of the state's arrays."""
 
 
 def compiled(function: F) -> F:
     """A helper that only other compiled functions call."""
-    return cast(F, _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_COMMON)(function))
+    inline = function.__name__ in _INLINE
+    return cast(F, _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=inline, **_COMMON)(function))
 
 
 def machine_code(function: Callable[[State, float, float], None]) -> Code:

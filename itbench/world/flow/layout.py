@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 # `k`: integers
 _K = iter(range(99))
-# of an edge: topology, then retries allowed now and the step whose deadline comes next
+# of an edge: topology, then retries allowed now and the step whose deadline comes next; at last the level of its station
 (
     PARENT,
     STATION,
@@ -39,7 +39,8 @@ _K = iter(range(99))
     DUE,
     ROOTED,
     AGAIN,
-) = islice(_K, 17)
+    HEIGHT,
+) = islice(_K, 18)
 # of a pod
 PSTATION, WORKERS, HEAD, KILL = islice(_K, 4)
 # of a station: its pods, its edges in BY_STATION
@@ -157,6 +158,7 @@ def _order(spec: FlowSpec, k: Ints) -> None:
     depth = max(level) + 1
     k[DEPTH, 0] = depth
     k[STATIONS, : len(stations)], k[BY_LEVEL, : len(edges)] = stations, edges
+    k[HEIGHT, : len(edges)] = [level[edge.station] for edge in spec.edges]
     heights = np.arange(depth + 1)
     k[LEVEL_STATION, : depth + 1] = np.searchsorted([level[s] for s in stations], heights)
     k[LEVEL_EDGE, : depth + 1] = np.searchsorted([level[spec.edges[e].station] for e in edges], heights)
