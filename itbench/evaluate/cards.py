@@ -4,14 +4,31 @@ from collections.abc import Callable
 from typing import Any
 
 from itbench.core.documents.scenario import RootCause
-from itbench.core.statistics import repeats
-from itbench.evaluate import diagnosis, finops, metrics, policies
+from itbench.core.statistics import repeats, survival
+from itbench.evaluate import diagnosis, finops, localisation, metrics, policies
+from itbench.evaluate.topology import Topology
 
 
 def diagnosis_score(predicted: list[tuple[str, str]], truth: list[dict[str, Any]]) -> float:
     """Partial credit of a diagnosis; see `itbench.evaluate.diagnosis`."""
     causes = tuple(RootCause.model_validate(cause) for cause in truth)
     return diagnosis.score([(entity, mechanism) for entity, mechanism in predicted], causes)
+
+
+def diagnosis_precision(predicted: list[tuple[str, str]], truth: list[dict[str, Any]]) -> float:
+    """Share of named entities that are true ones, 0 when one is missed; see `itbench.evaluate.localisation`."""
+    causes = tuple(RootCause.model_validate(cause) for cause in truth)
+    return localisation.precision([(entity, mechanism) for entity, mechanism in predicted], causes, Topology())
+
+
+def diagnosis_chain(named: list[list[str]], true: list[list[str]]) -> float:
+    """F1 of the directed edges of propagation; see `itbench.evaluate.localisation`."""
+    return localisation.chain_score(named, true, Topology())
+
+
+def restricted_mean_time(times_s: list[float | None], limit_s: float) -> float:
+    """Restricted mean of the trials of one scenario; None is a trial that was never mitigated."""
+    return survival.restricted_mean(survival.at_risk_to(limit_s, times_s), limit_s)
 
 
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
@@ -22,6 +39,9 @@ IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "sre/requests_lost": metrics.requests_lost,
     "sre/destructive_actions": metrics.destructive_actions,
     "sre/diagnosis_score": diagnosis_score,
+    "sre/diagnosis_precision": diagnosis_precision,
+    "sre/diagnosis_chain": diagnosis_chain,
+    "sre/restricted_mean_time": restricted_mean_time,
     "finops/savings_captured": finops.savings_captured,
     "finops/regret": finops.regret,
     "finops/waste_detection": finops.waste_detection,
