@@ -1,6 +1,8 @@
 """A trial in miniature for tests of agents: a hand-over with a clock that only moves when told."""
 
 import contextlib
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,8 @@ from itbench.agents.base import HandOver
 from itbench.core.documents.task import Endpoints, Limits, Task, submission_schema
 from itbench.tools.catalog import toolbox
 from itbench.tools.context import Meter, ToolContext
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 class FakeClock:
