@@ -89,7 +89,7 @@ def test_a_run_counts_by_agent_and_leaves_damaged_trials_out(tmp_path: Path) -> 
     view = run_view(run)
     headline = dict(view.headline)
     one = "1 valid trial of 1 scenario"
-    assert headline["oracle: pass@1"] == f"1.000 [?: one family only: nothing to compare it with], {one}"
+    assert headline["oracle: pass@1"] == f"1.000 [no interval: one family only], {one}"
     assert f"{one}; 1 invalid (as failed 0.000, bounds 0.000 to 0.500 of all trials)" in headline["nop: pass@1"]
     assert headline["nop: time to mitigate"].startswith("40 s")
     assert len(view.trials) == 3

@@ -72,6 +72,6 @@ def show(estimate: Estimate, form: Callable[[float], str] = "{:.3f}".format) -> 
     if estimate.value is None:
         return f"? ({estimate.undefined_reason})"
     if estimate.undefined_reason:
-        return f"{form(estimate.value)} [?: {estimate.undefined_reason}]"
+        return f"{form(estimate.value)} [no interval: {estimate.undefined_reason}]"
     ends = [form(end) if end is not None else "?" for end in (estimate.low, estimate.high)]
     return f"{form(estimate.value)} [{ends[0]}, {ends[1]}]"

@@ -65,13 +65,13 @@ def clustered_t(values: Mapping[K, float], family_of: Mapping[K, str], level: fl
         return undefined("no valid trial", question=OTHERS)
     centre, count = mean(list(values.values())), len(families(list(values), family_of))
     if count < 2:
-        return undefined("one family only: nothing to compare it with", value=centre, n_units=count, question=OTHERS)
+        return undefined("one family only", value=centre, n_units=count, question=OTHERS)
     se, notes = clustered_se(values, family_of) or 0.0, []
     if se < NOTHING:
         se = scenario_se(list(values.values())) or 0.0
         notes.append("families balance exactly; the standard error over scenarios is used")
     if se < NOTHING:
-        return undefined("all scenarios alike: no spread to judge by", value=centre, n_units=count, question=OTHERS)
+        return undefined("all scenarios alike", value=centre, n_units=count, question=OTHERS)
     if count < FEW_FAMILIES:
         notes.append("few families; the interval is wide by design")
     half = t_quantile((1 + level) / 2, count - 1) * se

@@ -214,5 +214,5 @@ def test_little_alpha_is_spent_early_and_all_of_it_at_the_end():
 def test_an_estimate_shows_what_is_undefined_and_is_cut_for_display_only():
     raw = Estimate(0.9, 0.7, 1.1)
     assert show(raw.clipped()) == "0.900 [0.700, 1.000]" and raw.high == 1.1
-    assert show(plain_mean([0.5])) == "0.500 [?: one scenario only]"
+    assert show(plain_mean([0.5])) == "0.500 [no interval: one scenario only]"
     assert raw.noted("x").as_json()["notes"] == ["x"]
