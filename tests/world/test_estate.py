@@ -138,7 +138,7 @@ def test_less_cpu_by_resize_lowers_capacity_without_a_restart(
     for pod in pods(kubectl, "api"):
         patch = {
             "spec": {
-                "containers": [{"name": "api", "resources": {"limits": {"cpu": "100m"}, "requests": {"cpu": "50m"}}}]
+                "containers": [{"name": "api", "resources": {"limits": {"cpu": "100m"}, "requests": {"cpu": "100m"}}}]
             }
         }
         kubectl.patch("pods", pod["metadata"]["name"], "toy", patch, kind="strategic", subresource="resize")

@@ -40,8 +40,8 @@ PLAIN = Form("json")
 
 
 @lru_cache(256)
-def negotiate(accept: str) -> Form:
-    """The first form in an Accept header that we serve.
+def negotiate(accept: str, streams: bool = False) -> Form:
+    """The first form in an Accept header that we serve; a path that can be watched (`streams`) offers more.
 
     Raises:
         ApiError: 406, none.
@@ -61,12 +61,13 @@ def negotiate(accept: str) -> Form:
                 return PLAIN
         if media in ("application/yaml", "text/yaml", "application/x-yaml"):
             return Form("yaml")
-    raise not_acceptable()
+    raise not_acceptable(streams)
 
 
-def not_acceptable() -> ApiError:
+def not_acceptable(streams: bool = False) -> ApiError:
     """406: the resource has no such form."""
-    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(ACCEPTED_BODIES)}"
+    forms = (*ACCEPTED_BODIES, *((f"{JSON};stream=watch", f"{PROTOBUF};stream=watch") if streams else ()))
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(forms)}"
     return failure(406, "NotAcceptable", text, Problem())
 
 

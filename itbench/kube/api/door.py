@@ -138,7 +138,7 @@ class Call:
     @property
     def form(self) -> Form:
         """The form that the client wants; raises 406."""
-        return negotiate(self.request.headers.get("Accept", ""))
+        return negotiate(self.request.headers.get("Accept", ""), self.verb in ("list", "watch"))
 
     @property
     def agent(self) -> str:
