@@ -420,7 +420,8 @@ def _decode_untyped(body: Obj, raw: bool) -> Decoded:
         found, unknown = decode_metadata(body["metadata"], raw=raw)
     except WrongType as error:
         raise handled_as(body, str(error)) from None
-    return Decoded({**clone(body), "metadata": found}, [f"metadata.{name}" for name in unknown])
+    copied = {key: found if key == "metadata" else clone(value) for key, value in body.items()}
+    return Decoded(copied, [f"metadata.{name}" for name in unknown])
 
 
 def decode_metadata(value: Any, *, raw: bool = False) -> tuple[Obj, list[str]]:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from itbench.core.errors import UsageError
 from itbench.core.ids import Ids
-from itbench.telemetry.door import Pacer, application, parse_time, show_time
+from itbench.telemetry.door import Pacer, application, build_facts, parse_time, show_time
 from itbench.telemetry.labels import Matcher
 from itbench.telemetry.rules import RuleEngine
 
@@ -242,14 +242,7 @@ class AlertmanagerApi:
             "cluster": {"name": "", "status": "ready", "peers": []},
             "config": {"original": "route:\n  receiver: default\nreceivers:\n- name: default\n"},
             "uptime": self._time(0.0),
-            "versionInfo": {
-                "version": VERSION,
-                "revision": "",
-                "branch": "HEAD",
-                "buildUser": "",
-                "buildDate": "",
-                "goVersion": "",
-            },
+            "versionInfo": build_facts(VERSION),
         }
         return _json(shown)
 

@@ -133,6 +133,11 @@ def success(data: object, **notes: Sequence[str]) -> web.Response:
     return web.Response(body=b'{"status":"success","data":' + body + rest + b"}", content_type="application/json")
 
 
+def build_facts(version: str) -> dict[str, str]:
+    """What a program of Prometheus' family tells of its build; nothing but the version is known here."""
+    return {"version": version, "revision": "", "branch": "HEAD", "buildUser": "", "buildDate": "", "goVersion": ""}
+
+
 def application(client_max_size: int = 1 << 20) -> web.Application:
     """An application whose answers do not name the program that really serves them."""
     app = web.Application(client_max_size=client_max_size)

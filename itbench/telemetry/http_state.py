@@ -12,7 +12,7 @@ from aiohttp import web
 from multidict import MultiDict
 
 from itbench.core.clock import from_unix
-from itbench.telemetry.door import ApiFault, Pacer, show_time, success
+from itbench.telemetry.door import ApiFault, Pacer, build_facts, show_time, success
 from itbench.telemetry.labels import NAME
 from itbench.telemetry.metrics import MetricStore
 from itbench.telemetry.promql import Options, format_float, parse, query_instant
@@ -160,15 +160,7 @@ class StateApi:
 
     async def buildinfo(self, _: Params, __: web.Request) -> web.Response:
         """The version whose answers these are."""
-        shown = {
-            "version": VERSION,
-            "revision": "",
-            "branch": "HEAD",
-            "buildUser": "",
-            "buildDate": "",
-            "goVersion": "",
-        }
-        return success(shown)
+        return success(build_facts(VERSION))
 
     async def runtimeinfo(self, _: Params, __: web.Request) -> web.Response:
         """Retention and what else a dashboard shows."""

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from itbench.core.clock import shift_text, unix
 from itbench.core.errors import UsageError
-from itbench.telemetry.door import ApiFault, Moment, Pacer, application, parse_span, parse_time
+from itbench.telemetry.door import ApiFault, Moment, Pacer, application, build_facts, parse_span, parse_time
 from itbench.telemetry.labels import Labels
 from itbench.telemetry.logs import Line, LogSource, count_lines, find_lines, is_metric_query, parse_logs
 from itbench.telemetry.wire import encode_result
@@ -125,9 +125,7 @@ class LokiApi:
 
     async def buildinfo(self, _: web.Request) -> web.Response:
         """The version whose answers these are."""
-        return _json(
-            {"version": VERSION, "revision": "", "branch": "HEAD", "buildUser": "", "buildDate": "", "goVersion": ""}
-        )
+        return _json(build_facts(VERSION))
 
 
 def _streams(lines: list[Line], pacer: Pacer) -> bytes:
