@@ -3,6 +3,7 @@
 The library receives `STEPS` to validate scenario files; `oracle` and `decoy` run them.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated, Any
 
@@ -16,6 +17,8 @@ from itbench.library.vocabulary import spec_mapping
 from itbench.tools.basics import MAX_WAIT_S
 from itbench.tools.registry import ToolResult, Tools
 
+WHOLE = 2_000_000
+"""Characters of output that are never cut."""
 Command = Annotated[str | tuple[str, ...], Field(validation_alias=AliasChoices("value", "command"), min_length=1)]
 """A command line, or its words."""
 
@@ -30,6 +33,23 @@ class Kubectl(Document):
     stdin: str = ""
     may_fail: bool = False
     save: str = ""
+
+
+class Change(Document):
+    """One change of a text: `find` is a regular expression in which a dot matches line ends too, `replace` its replacement."""
+
+    find: Annotated[str, Field(min_length=1)]
+    replace: str
+
+
+class Edit(Document):
+    """`edit: {value: configmap/shop/flagd-config, changes: [{find, replace}]}`: what a person does with `kubectl edit`.
+
+    The object is read as YAML, each change is made where it matches first, and the result replaces the object.
+    """
+
+    value: Annotated[str, Field(pattern=r"^[^/]+/([^/]+/)?[^/]+$")]
+    changes: Annotated[tuple[Change, ...], Field(min_length=1)]
 
 
 class Aws(Document):
@@ -58,7 +78,14 @@ class Answer(RootModel[dict[str, Any]]):
     model_config = ConfigDict(frozen=True)
 
 
-STEPS: Mapping[str, type[BaseModel]] = {"kubectl": Kubectl, "aws": Aws, "wait": Wait, "file": File, "answer": Answer}
+STEPS: Mapping[str, type[BaseModel]] = {
+    "kubectl": Kubectl,
+    "edit": Edit,
+    "aws": Aws,
+    "wait": Wait,
+    "file": File,
+    "answer": Answer,
+}
 """The kinds of steps and their models."""
 
 
@@ -126,6 +153,20 @@ async def _kubectl(step: Kubectl, tools: Tools) -> ToolResult:
     return await tools.call("kubectl", {"command": _words(step.value)} | stdin)
 
 
+async def _edit(step: Edit, tools: Tools) -> ToolResult:
+    kind, *namespace, name = step.value.split("/")
+    place = ["-n", namespace[0]] if namespace else []
+    read = await tools.call("kubectl", {"command": ["get", kind, name, *place, "-o", "yaml"], "limit": WHOLE})
+    if not read.ok:
+        return read
+    text = read.text
+    for change in step.changes:
+        text, made = re.subn(change.find, change.replace, text, count=1, flags=re.DOTALL)
+        if not made:
+            return ToolResult(f"nothing in {step.value} matches {change.find!r}", ok=False)
+    return await tools.call("kubectl", {"command": ["replace", *place, "-f", "-"], "stdin": text})
+
+
 async def _aws(step: Aws, tools: Tools) -> ToolResult:
     return await tools.call("aws", {"command": _words(step.value)})
 
@@ -144,6 +185,7 @@ async def _file(step: File, tools: Tools) -> ToolResult:
 
 _ACT: dict[type[BaseModel], Callable[[Any, Tools], Awaitable[ToolResult]]] = {
     Kubectl: _kubectl,
+    Edit: _edit,
     Aws: _aws,
     Wait: _wait,
     File: _file,

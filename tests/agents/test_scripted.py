@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from itbench.agents.base import Script
+from itbench.agents.base import AgentFailed, Script
 from itbench.agents.builtin import saboteur
 from itbench.agents.select import BUILTIN, agent
 from itbench.agents.steps import STEPS, execute, parse_step
@@ -51,6 +51,7 @@ def entry(kind, spec):
         ("kubectl", "get pods", "value", "get pods"),
         ("kubectl", {"command": "apply -f -", "stdin": "{}"}, "stdin", "{}"),
         ("kubectl", {"command": ["get", "pods"], "may_fail": True}, "value", ("get", "pods")),
+        ("edit", {"value": "configmap/a/b", "changes": [{"find": "x", "replace": "y"}]}, "value", "configmap/a/b"),
         ("aws", "sts get-caller-identity", "value", "sts get-caller-identity"),
         ("wait", "2m", "value", 120.0),
         ("wait", 5, "value", 5.0),
@@ -212,3 +213,26 @@ def test_a_python_agent_that_cannot_be_loaded_is_found_before_anything_is_stood_
         agent(name, tmp_path)
     assert agent("mine.py:solve", tmp_path).name == "mine.py:solve"
     assert agent("mine:solve", tmp_path).name == "mine:solve"
+
+
+async def test_an_edit_changes_what_it_read_and_replaces_the_object_by_it():
+    """As `kubectl edit`: the text of the object, changed where it matches first."""
+    sent = []
+
+    class Tools(FakeTools):
+        async def call(self, name, arguments=None):
+            sent.append(arguments)
+            return ToolResult("a: 1\nb: 1\nc: 1\n")
+
+    changes = [{"find": "a.*?b: (1)", "replace": "a: 2\nb: \\1"}]
+    await execute([entry("edit", {"value": "configmap/shop/flags", "changes": changes})], Tools())
+    assert sent[1] == {"command": ["replace", "-n", "shop", "-f", "-"], "stdin": "a: 2\nb: 1\nc: 1\n"}
+
+
+async def test_an_edit_that_matches_nothing_fails_and_replaces_nothing():
+    """A script that did not do what it says shows nothing."""
+    tools = FakeTools({"get": ToolResult("a: 1\n")})
+    step = entry("edit", {"value": "node/node-1", "changes": [{"find": "b: 1", "replace": "b: 2"}]})
+    with pytest.raises(AgentFailed, match="nothing in node/node-1 matches 'b: 1'"):
+        await execute([step], tools)
+    assert tools.calls == ["kubectl get node node-1 -o yaml"]
