@@ -159,12 +159,12 @@ class Lint:
             return
         known = manifest_targets(folder)
         for path, use in self._uses():
-            kinds = self._known(path, use).targets
-            if kinds and "{" not in use.target:
-                self._target((*path, "target"), use, kinds, known)
+            fault = self._known(path, use)
+            if fault.targets and "{" not in use.target:
+                self._target((*path, "target"), use, fault, known)
 
-    def _target(self, path: Path_, use: Use, kinds: tuple[str, ...], known: list[str]) -> None:
-        kind = use.target.partition("/")[0]
+    def _target(self, path: Path_, use: Use, fault: Fault, known: list[str]) -> None:
+        kind, kinds = use.target.partition("/")[0], fault.targets
         same = [name for name in known if name.startswith(f"{kind}/")]
         if kind not in kinds:
             raise self._error(
@@ -174,7 +174,11 @@ class Lint:
                 expected=" or ".join(f"{kind}/NAMESPACE/NAME" for kind in kinds),
                 hint=nearest(use.target, known),
             )
-        if same and use.target not in same:
+        if fault.makes and use.target in same:
+            raise self._error(
+                path, f"{use.id} makes its target", seen=use.target, expected="an object that the app does not have"
+            )
+        if same and use.target not in same and not fault.makes:
             raise self._error(
                 path,
                 "the app has no such object",

@@ -65,6 +65,13 @@ def test_the_registry_knows_every_image_of_both_releases(app: str) -> None:
             assert {container["image"], before} <= known
 
 
+def _variables(app: str, container: dict[str, Any]) -> set[str]:
+    """Names of the variables that a container gets, one by one and from whole ConfigMaps."""
+    data = {doc["metadata"]["name"]: doc["data"] for doc in _documents(app) if doc["kind"] == "ConfigMap"}
+    whole = [data[item["configMapRef"]["name"]] for item in container.get("envFrom", [])]
+    return {item["name"] for item in container.get("env", [])}.union(*whole)
+
+
 @pytest.mark.parametrize("app", APPS)
 def test_settings_and_addresses_are_read_from_variables_that_exist(app: str) -> None:
     """What the model reads from env stands in the manifest, so that changing it there really changes the behaviour."""
@@ -72,7 +79,7 @@ def test_settings_and_addresses_are_read_from_variables_that_exist(app: str) -> 
     deployments = _deployments(app)
     for workload, service in model.services.items():
         deployment = deployments[workload.split("/")[1]]
-        env = {item["name"] for container in _containers(deployment) for item in container.get("env", [])}
+        env = {name for container in _containers(deployment) for name in _variables(app, container)}
         for operation in service.operations.values():
             for call in operation.calls:
                 assert call.address.env in env or call.address.default is not None, (workload, call.address)

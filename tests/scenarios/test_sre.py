@@ -21,7 +21,23 @@ SHIPPED = {"sre-1", "sre-2", "sre-7", "sre-12", "sre-18", "sre-30", "sre-91", "s
 QUADRUPLE = ("sre-12", "sre-30", "sre-91", "sre-152")
 """One page and one gate for all four: only what the agent measures tells them apart."""
 LOUD = re.compile(r"\b(fault|chaos|stress\w*|inject\w*|decoy|twin|benchmark|itbench|scenario)\b", re.IGNORECASE)
-COMMON = {"service", "deployment", "env", "on", "off", "missing", "wrong", "cut", "image", "node", "too", "cpu", "tag"}
+COMMON = {
+    "service",
+    "deployment",
+    "env",
+    "on",
+    "off",
+    "missing",
+    "wrong",
+    "cut",
+    "image",
+    "node",
+    "too",
+    "cpu",
+    "tag",
+    "of",
+    "out",
+}
 """Words of ids that say nothing alone; together they do, so the whole id and its words in a row stay forbidden."""
 
 
@@ -134,6 +150,7 @@ def test_targets_and_truths_exist(identifier: str) -> None:
     """Targets, root causes, chains, challenges and exact allowances name objects of the manifests or journeys of the app."""
     document = scenario(identifier)
     known = {*objects_of(document), *(f"journey/{name}" for name in app_of(document).journeys)}
+    known |= {use.target for part, use in uses(document) if part == "faults" and LIBRARY.fault(use.id).makes}
     named = [use.target for _, use in uses(document) if use.target]
     named += [cause.entity for cause in document.truth.root_causes]
     named += [other.entity for cause in document.truth.root_causes for other in cause.alternatives]
@@ -152,9 +169,10 @@ def test_images_are_known_exactly_where_they_should_be(identifier: str) -> None:
     """Releases of noise bring images that the registry has; the release that cannot be pulled brings one that it has not."""
     document = scenario(identifier)
     images = {f"{program.image}:{tag}" for program in app_of(document).programs.values() for tag in program.tags}
-    for part, use in uses(document):
+    for _, use in uses(document):
         if "tag" in use.args:
-            assert (f"{use.args['image']}:{use.args['tag']}" in images) == (part == "noise"), use.id
+            tag = use.args["tag"] + (f"-{use.target.rpartition('/')[2]}" if "also" in use.args else "")
+            assert (f"{use.args['image']}:{tag}" in images) == (use.id != "image-tag-missing"), use.id
 
 
 @pytest.mark.parametrize("identifier", with_app())

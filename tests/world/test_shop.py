@@ -11,7 +11,9 @@ from itbench.core.documents.base import load
 from itbench.kube.client import Client
 from itbench.world.estate import World
 
-APPS = Path(__file__).parents[2] / "playbooks" / "apps"
+PLAYBOOKS = Path(__file__).parents[2] / "playbooks"
+APPS = PLAYBOOKS / "apps"
+STORAGE = PLAYBOOKS / "roles" / "platform" / "files" / "storage.yaml"
 
 
 def stand_up(name: str) -> World:
@@ -19,7 +21,7 @@ def stand_up(name: str) -> World:
     world = World.create(load(App, APPS / name / "app.yaml"), seed=0, nodes=3)
     plane = world.planes["main"]
     client = plane.client("kubectl", "system:admin")
-    for file in sorted((APPS / name / "manifests").glob("*.yaml")):
+    for file in (STORAGE, *sorted((APPS / name / "manifests").glob("*.yaml"))):
         for obj in yaml.load_all(file.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             if obj:
                 row = plane.registry.table.by_kind(obj["apiVersion"], obj["kind"])
@@ -95,3 +97,32 @@ def test_bookinfo_loses_its_page_when_details_are_not_selected() -> None:
     client_of(world).patch("services", "details", "bookinfo", {"spec": {"selector": {"version": "v2"}}})
     world.advance(world.now + 5)
     assert broken(world, 20) == {"page"}
+
+
+@pytest.fixture(scope="module")
+def hotel() -> dict[str, Any]:
+    """The saved hotel site."""
+    return stand_up("hotel-reservation").save()
+
+
+@pytest.mark.parametrize(
+    ("lost", "journeys"),
+    [
+        ("consul", set()),
+        ("mongodb-geo", set()),
+        ("recommendation", {"recommend"}),
+        ("user", {"reserve", "login"}),
+        ("mongodb-rate", {"search"}),
+        ("memcached-rate", set()),
+        ("profile", {"search", "recommend"}),
+        ("frontend", {"search", "recommend", "reserve", "login"}),
+    ],
+)
+def test_a_lost_part_of_the_hotel_breaks_exactly_the_journeys_that_need_it(
+    hotel: dict[str, Any], lost: str, journeys: set[str]
+) -> None:
+    world = World.load(hotel)
+    assert broken(world, 30) == set()
+    client_of(world).patch("deployments.apps", lost, "hotel", {"spec": {"replicas": 0}})
+    world.advance(world.now + 10)
+    assert broken(world, 20) == journeys

@@ -12,7 +12,7 @@ Environment = Literal["embedded", "attached", "live"]
 class Argument(Document):
     """One argument of a fault, in JSON-Schema words."""
 
-    type: Literal["string", "number", "integer", "boolean", "duration"] = "string"
+    type: Literal["string", "number", "integer", "boolean", "duration", "array"] = "string"
     description: str
     required: bool = False
     default: Any = None
@@ -30,6 +30,8 @@ class Fault(Document):
     mechanism: str = ""
     targets: tuple[str, ...] = ()
     """Kinds it can act on, such as `deployment`, `service`, `configmap`; empty: no target."""
+    makes: bool = False
+    """The target is not there before: the fault makes it."""
     args: dict[str, Argument] = {}
     symptoms: tuple[str, ...] = ()
     within: Duration = 300.0
