@@ -215,7 +215,7 @@ class Levers:
         return image.program.releases.get(member.tag) if image else None
 
     def _queue(self, count: Number, seconds: Number, workload: str, member: Member | None) -> float:
-        env = member.container.env if member else {}
+        env = member.container.settings if member else {}
         bound = evaluate(count, env, self.lookup)
         span = evaluate(seconds, env, self.lookup)
         if span < inf:
@@ -294,7 +294,7 @@ class Levers:
 
     def _common(self, number: Number, callers: list[Member], off: float) -> float:
         """The value that most callers use (the newest decide a tie); pods read env at start, ConfigMaps at once."""
-        values = [evaluate(number, m.container.env, self.lookup, off=off) for m in callers]
+        values = [evaluate(number, m.container.settings, self.lookup, off=off) for m in callers]
         if not values:
             return evaluate(number, {}, self.lookup, off=off)
         counts = Counter(values)
@@ -315,14 +315,14 @@ class Levers:
             shares: list[tuple[Member | None, str, int]] = [(None, f"{entry.service}.{self.app.namespace}", entry.port)]
         else:
             address = link.call.address if link.call else self._consumption(link)
-            shares = [(m, *locate(address, m.container.env)) for m in callers]
+            shares = [(m, *locate(address, m.container.settings)) for m in callers]
         for member, host, port in shares:
             verdict, uids = self._route(member, host, port, routes)
             target = link.workload if link.call is not None or not link.topic else self._broker(link)
             good = uids & {m.pod.uid for m in members.get(target, ()) if m.serving}
             if verdict == "ok" and not good and uids:
                 defects.spoil(1.0 / len(shares), f"{host}:{port} answers, but not as {target}")
-            elif verdict == "ok" or (verdict == "refused" and good):
+            elif verdict == "ok":
                 reachable.setdefault(target, set()).update(good)
             elif verdict in REFUSING:
                 defects.refuse += 1.0 / len(shares)
@@ -394,7 +394,7 @@ class Levers:
         address, serving = self.app.flags.address, [m for m in found if m.serving]
         if address is None or not serving:
             return True
-        verdicts = [self._route(m, *locate(address, m.container.env), routes)[0] for m in serving]
+        verdicts = [self._route(m, *locate(address, m.container.settings), routes)[0] for m in serving]
         return 2 * verdicts.count("ok") >= len(verdicts)
 
     # ---- checkpoints

@@ -64,8 +64,14 @@ def evaluate(number: Number, env: Mapping[str, str], lookup: Lookup, *, off: flo
 
 
 def locate(address: Address, env: Mapping[str, str]) -> tuple[str, int]:
-    """Host and port that a program dials; an empty host when the variable is missing, port 0 when none is known."""
-    text = env.get(address.env) if address.env is not None else None
+    """Host and port that a program dials; an empty host when the variable is missing, port 0 when none is known.
+
+    Args:
+        address: where it is written.
+        env: variables of the container, and the files that its program read when it started, by path.
+    """
+    source = address.env or address.file
+    text = env.get(source) if source is not None else None
     if text is None or not text.strip():
         text = address.default or ""
     host, port = _split(text.strip(), address.match)

@@ -82,7 +82,9 @@ def test_settings_and_addresses_are_read_from_variables_that_exist(app: str) -> 
         env = {name for container in _containers(deployment) for name in _variables(app, container)}
         for operation in service.operations.values():
             for call in operation.calls:
-                assert call.address.env in env or call.address.default is not None, (workload, call.address)
+                read = model.programs[service.program].reads if service.program else ()
+                known = call.address.env in env or call.address.file in read or call.address.default is not None
+                assert known, (workload, call.address)
                 numbers = (call.timeout_s, call.retries, call.retry_budget)
                 assert {n.env for n in numbers if isinstance(n, Setting)} <= env
 

@@ -85,6 +85,7 @@ def tell_tales(document: Scenario) -> set[str]:
     }
     given = {value for _, use in uses(document) for value in use.args.values() if isinstance(value, str)}
     targets = {part for use in document.faults for part in use.target.split("/")}
+    targets |= {app_of(document).namespace}
     long_enough = {value for value in given - targets if len(value) > 3}
     return names | {name.replace("-", " ") for name in names} | (words - COMMON) | long_enough
 
@@ -151,6 +152,7 @@ def test_targets_and_truths_exist(identifier: str) -> None:
     document = scenario(identifier)
     known = {*objects_of(document), *(f"journey/{name}" for name in app_of(document).journeys)}
     known |= {use.target for part, use in uses(document) if part == "faults" and LIBRARY.fault(use.id).makes}
+    known |= {"node/*", *(f"node/node-{number + 1}" for number in range(document.environment.nodes))}
     named = [use.target for _, use in uses(document) if use.target]
     named += [cause.entity for cause in document.truth.root_causes]
     named += [other.entity for cause in document.truth.root_causes for other in cause.alternatives]

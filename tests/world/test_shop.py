@@ -77,9 +77,10 @@ def test_no_alert_fires_in_a_healthy_shop(shop: dict[str, Any]) -> None:
         ("email", set()),
         ("accounting", {"orders-booked"}),
         ("product-reviews", {"reviews"}),
+        ("recommendation", {"suggestions"}),
         ("payment", {"buy"}),
         ("cart", {"browse", "cart", "buy"}),
-        ("frontend-proxy", {"browse", "cart", "buy", "reviews"}),
+        ("frontend-proxy", {"browse", "cart", "buy", "reviews", "suggestions"}),
     ],
 )
 def test_a_lost_service_breaks_exactly_the_journeys_that_need_it(
@@ -126,3 +127,46 @@ def test_a_lost_part_of_the_hotel_breaks_exactly_the_journeys_that_need_it(
     client_of(world).patch("deployments.apps", lost, "hotel", {"spec": {"replicas": 0}})
     world.advance(world.now + 10)
     assert broken(world, 20) == journeys
+
+
+@pytest.fixture(scope="module")
+def social() -> dict[str, Any]:
+    """The saved social network."""
+    return stand_up("social-network").save()
+
+
+@pytest.mark.parametrize(
+    ("lost", "journeys"),
+    [
+        ("user-memcached", set()),
+        ("unique-id-service", {"compose"}),
+        ("user-service", {"compose", "login"}),
+        ("media-mongodb", {"picture"}),
+        ("home-timeline-redis", {"compose", "read-home"}),
+        ("post-storage-service", {"compose", "read-home", "read-user"}),
+        ("nginx-thrift", {"compose", "read-home", "read-user", "login"}),
+    ],
+)
+def test_a_lost_part_of_the_social_network_breaks_exactly_the_journeys_that_need_it(
+    social: dict[str, Any], lost: str, journeys: set[str]
+) -> None:
+    world = World.load(social)
+    assert broken(world, 30) == set()
+    client_of(world).patch("deployments.apps", lost, "social", {"spec": {"replicas": 0}})
+    world.advance(world.now + 10)
+    assert broken(world, 20) == journeys
+
+
+def test_a_peers_address_counts_from_the_next_start_of_the_process_that_reads_it(social: dict[str, Any]) -> None:
+    world = World.load(social)
+    client = client_of(world)
+    config = client.get("configmaps", "service-config", "social")["data"]["service-config.json"]
+    wrong = config.replace('"addr": "unique-id-service"', '"addr": "unique-ids"')
+    client.patch("configmaps", "service-config", "social", {"data": {"service-config.json": wrong}})
+    world.advance(world.now + 120)
+    assert broken(world, 20) == set()
+    pods = [pod for pod in client.list("pods", "social") if pod["metadata"]["labels"]["app"] == "compose-post-service"]
+    for pod in pods:
+        client.delete("pods", pod["metadata"]["name"], "social")
+    world.advance(world.now + 60)
+    assert broken(world, 20) == {"compose"}

@@ -142,12 +142,15 @@ Number = Annotated[float | Setting | Literal["off"], BeforeValidator(_off)]
 
 
 class Address(Document):
-    """Where a call goes: read from env (or a mounted file) of the real manifest, so that a wrong value really breaks it.
+    """Where a call goes: read from env or a mounted file of the real manifest, so that a wrong value really breaks it.
+
+    A file is one that the program `reads`, as it was when the process started.
 
     The text may be `host`, `host:port`, a URL, or anything that `match` finds `host` (and `port`) in.
     """
 
     env: str | None = None
+    file: str | None = None
     port_env: str | None = None
     default: str | None = None
     match: str | None = None
@@ -155,8 +158,8 @@ class Address(Document):
 
     @model_validator(mode="after")
     def _some_source(self) -> Address:
-        if self.env is None and self.default is None:
-            raise ValueError("an address has `env`, `default`, or both")
+        if self.env is None and self.file is None and self.default is None:
+            raise ValueError("an address has `env` or `file`, `default`, or both")
         return self
 
 
@@ -336,6 +339,8 @@ class Program(Document):
     copies: dict[str, str] = {}
     """Files that it copies before it ends (source path -> target path), as init containers do."""
     needs: Needs = Needs()
+    reads: tuple[str, ...] = ()
+    """Files that it reads once, when it starts: addresses may lie in them."""
     listens: tuple[Listen, ...] = ()
     memory_mb: Memory = Memory()
     idle_cpu: float = 0.001

@@ -162,6 +162,8 @@ class Care:
         c.image_id, c.image_name, c.program = image.ident, image.reference.full, image.name
         c.container_id = "containerd://" + digest(pod.uid, c.name, c.restarts).hex()
         c.overlay, c.data = {}, {}
+        machine = self.node.machine(pod, c) if image.program.reads else None
+        c.read = {path: machine.read(path) or "" for path in image.program.reads} if machine else {}
         self.node.event(pod, obj, "Normal", "Created", f"Created container: {c.name}", c)
         c.runs = [*c.runs[-(KEPT_RUNS - 1) :], Run(start=now)]
         c.started_at, c.reason, c.message = now, "", ""
@@ -182,9 +184,8 @@ class Care:
         image = self.node.registry.find(spec.get("image", ""))
         assert image is not None, "a running container has an image"
         machine = self.node.machine(pod, c)
-        return launch(
-            Start(image.program, image.reference.tag, spec, c.env, machine, lambda h, p: self.node.dial(pod, h, p), now)
-        )
+        tag, dial = image.reference.tag, lambda host, port: self.node.dial(pod, host, port)
+        return launch(Start(image.program, tag, spec, c.settings, machine, dial, now))
 
     @staticmethod
     def _adopt(c: ContainerState, plan: Launch) -> None:

@@ -68,6 +68,8 @@ class ContainerState:
     started: bool = False
     probes: dict[str, ProbeState] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
+    read: dict[str, str] = field(default_factory=dict)
+    """Files that the process read when it started, by path."""
     overlay: dict[str, str | None] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     """Keys of a Redis-like store; gone when the process ends."""
@@ -79,6 +81,11 @@ class ContainerState:
     def running(self) -> bool:
         """Whether the process runs."""
         return self.phase == "running"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the process was told when it started: variables, and files by path."""
+        return self.env | self.read if self.read else self.env
 
     @property
     def run(self) -> Run:
