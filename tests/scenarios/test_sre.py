@@ -85,7 +85,7 @@ def tell_tales(document: Scenario) -> set[str]:
     }
     given = {value for _, use in uses(document) for value in use.args.values() if isinstance(value, str)}
     targets = {part for use in document.faults for part in use.target.split("/")}
-    targets |= {app_of(document).namespace}
+    targets |= {app_of(document).namespace} if document.environment.app else set()
     long_enough = {value for value in given - targets if len(value) > 3}
     return names | {name.replace("-", " ") for name in names} | (words - COMMON) | long_enough
 
