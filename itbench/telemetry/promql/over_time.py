@@ -241,7 +241,8 @@ def quantile_of(values: Floats, there: Bools, q: Floats) -> Floats:
         q: shape (...); outside of [0, 1] the answer is an infinity.
     """
     numberless = there & np.isnan(values)
-    ranked = np.sort(np.where(there, np.where(numberless, -np.inf, values), np.inf), axis=-1)
+    # Stable: the order of 0 and -0 is otherwise that of the processor.
+    ranked = np.sort(np.where(there, np.where(numberless, -np.inf, values), np.inf), axis=-1, kind="stable")
     count, first = there.sum(axis=-1), numberless.sum(axis=-1)
     rank = np.nan_to_num(np.clip(q, 0.0, 1.0)) * (count - 1)
     lower = np.maximum(np.floor(rank), 0).astype(np.int64)
