@@ -4,6 +4,7 @@ Exit codes: 0 done, whatever the agent scored; 1 a gate asked for failed; 2 bad 
 """
 
 import argparse
+import gc
 import importlib
 import signal
 import sys
@@ -68,7 +69,10 @@ def _overview() -> _Parser:
 def _run_verb(verb: str, rest: Sequence[str]) -> int:
     if verb in WORKING and not {"-h", "--help"} & set(rest):
         prepare()
+    gc.disable()  # imports leave no garbage worth looking for
     module = importlib.import_module(f"itbench.cli.{verb}_")
+    gc.freeze()
+    gc.enable()
     doc, _, examples = (module.__doc__ or "").partition("\n\n")
     parser = _Parser(
         prog=f"itbench {verb}",

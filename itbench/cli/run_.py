@@ -10,6 +10,7 @@ examples:
 import argparse
 import asyncio
 import contextlib
+import importlib
 import math
 from pathlib import Path
 
@@ -161,6 +162,9 @@ async def _perform(jobs: list[Job], drivers: list[str], arguments: argparse.Name
     errors = []
     with contextlib.closing(Forge.take()) as forge:
         forge.expect(*drivers)
+        views = asyncio.create_task(
+            asyncio.to_thread(importlib.import_module, "itbench.run.views")
+        )  # needed at the end
         async with contextlib.aclosing(run_jobs(jobs, arguments.jobs, progress, forge)) as outcomes:
             async for outcome in outcomes:
                 if outcome.result is None:
@@ -173,4 +177,5 @@ async def _perform(jobs: list[Job], drivers: list[str], arguments: argparse.Name
                     if rule(result["cause"]).aborts:
                         errors.append((f"{outcome.job.label}: {result['cause']}: {result['detail']}", 2))
                         break
+        await views
     return errors

@@ -92,12 +92,20 @@ class TrialFolder:
         head = {key: data[key] for key in data if key not in _PARTS}
         write_atomic(self.path / "evidence" / "evidence.json", canonical(head))
 
-    def read_evidence(self) -> Evidence:
-        """The inverse of `write_evidence`; raises UsageError when parts are missing or damaged."""
+    def read_evidence(self, *, snapshots: bool = True) -> Evidence:
+        """The inverse of `write_evidence`, or all but the snapshots, which are most of it.
+
+        Raises:
+            UsageError: parts are missing or damaged.
+        """
         folder = self.path / "evidence"
         try:
             data = json.loads((folder / "evidence.json").read_bytes())
-            data |= {part: json.loads((folder / f"{part}.json").read_bytes()) for part in _PARTS}
+            data |= {
+                part: json.loads((folder / f"{part}.json").read_bytes())
+                for part in _PARTS
+                if snapshots or part != "snapshots"
+            }
             return Evidence.model_validate(data)
         except (OSError, ValueError) as error:
             raise UsageError(

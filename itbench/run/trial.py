@@ -26,6 +26,8 @@ from itbench.run.machine import Action, Event, State, Trial, advance
 from itbench.run.phases import Places
 
 Progress = Callable[[dict[str, Any]], None]
+WORTH_KEEPING_S = 2.0
+"""Wall seconds of work that are worth keeping; less is done again."""
 
 
 @dataclass
@@ -82,6 +84,8 @@ class TrialRunner:
         self.evidence: Evidence | None = None
         self.result: Result | None = None
         self._engines = contextlib.ExitStack()
+        self._kept_at = time.monotonic()
+        """When what a crash would cost was last kept: at first, the checkpoint."""
 
     async def run(self) -> Result:
         """Run to the end, whatever happens, and leave nothing behind; go on where an earlier process of this trial died."""
@@ -215,6 +219,7 @@ class TrialRunner:
         assert self.driver is not None
         if self.checkpoint is not None and (data := self.driver.save()) is not None:
             self.checkpoint.write({"driver": data, "kept": self.kept.save()})
+            self._kept_at = time.monotonic()
 
     async def _hand_over(self) -> None:
         assert self.driver is not None
@@ -313,7 +318,11 @@ class TrialRunner:
         self.kept.times[moment] = round(self.driver.clock.now(), 6)
 
     def _keep_phase(self, name: str) -> None:
-        """From submit on, a crashed trial goes on from here."""
+        """From here a crashed trial goes on, unless what it would do again takes no longer than to keep it."""
+        now, since = time.monotonic(), self._kept_at
+        if now - since < WORTH_KEEPING_S:
+            return
+        self._kept_at = now
         if self.folder is None or self.driver is None or self.trace is None or (data := self.driver.save()) is None:
             return
         end = (self.end.cause, self.end.detail, self.end.isolation, self._submission())

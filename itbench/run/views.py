@@ -27,7 +27,7 @@ PHASES = (
 
 def trial_view(folder: TrialFolder) -> TrialView:
     """One trial as its report shows it."""
-    result, evidence = folder.read_result(), folder.read_evidence()
+    result, evidence = folder.read_result(), folder.read_evidence(snapshots=False)
     times = evidence.times
     recovery = result.metrics.get("time_to_mitigate_s")
     recovered = (

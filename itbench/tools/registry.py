@@ -80,7 +80,7 @@ class Toolbox:
         self.tools = {tool.name: tool for tool in tools}
         self.context = context
         self._turn = asyncio.Lock()
-        self._validators = _validators(self.tools.values())
+        self._validators: dict[str, Any] = {}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -128,6 +128,8 @@ class Toolbox:
         problem = not_plain(arguments)  # what cannot be recorded is not done: evidence is written as JSON
         if problem:
             return f"{name}: arguments are not plain JSON: {problem}"
+        if name not in self._validators:
+            self._validators[name] = _validator(self.tools[name])
         errors = sorted(self._validators[name].iter_errors(arguments), key=lambda e: list(map(str, e.path)))
         if errors:
             place = ".".join(map(str, errors[0].path)) or "arguments"
@@ -192,11 +194,11 @@ LIMIT = {
 """The schema of an argument `limit`."""
 
 
-def _validators(tools: Iterable[Tool]) -> dict[str, Any]:
-    """JSON Schema validators; imported here, because agents in child processes import this module and validate nothing."""
+def _validator(tool: Tool) -> Any:
+    """A JSON Schema validator; imported here, because agents in child processes import this module and validate nothing."""
     from jsonschema import Draft202012Validator
 
-    return {tool.name: Draft202012Validator(tool.input_schema) for tool in tools}
+    return Draft202012Validator(tool.input_schema)
 
 
 def _cut(result: ToolResult, limit: int) -> ToolResult:

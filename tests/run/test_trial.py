@@ -30,6 +30,12 @@ class Killed(BaseException):
     """The end of the process: nothing of the runner catches it but its `finally`."""
 
 
+@pytest.fixture(autouse=True)
+def everything_is_worth_keeping(monkeypatch):
+    """The fake estate takes no time at all."""
+    monkeypatch.setattr(module, "WORTH_KEEPING_S", 0.0)
+
+
 def evidence(base):
     return {file.name: file.read_bytes() for file in (base / "evidence").iterdir()}
 
@@ -97,6 +103,18 @@ def test_a_trial_that_died_after_the_agents_end_goes_on_from_its_last_phase(tria
     assert trial.log == again and evidence(trial.base) == wanted
     assert (trial.base / "result.json").read_bytes() == result
     assert (trial.base / "trajectory.json").read_bytes() == trajectory and not (trial.base / "private").exists()
+
+
+def test_what_takes_no_time_is_done_again_instead_of_kept(trial, monkeypatch):
+    monkeypatch.setattr(module, "WORTH_KEEPING_S", 3600.0)
+    trial.run()
+    wanted = evidence(trial.base)
+    with pytest.raises(Killed):
+        trial.run(fail={"settle": [Killed()]})
+    assert not list(trial.base.rglob("*.phase"))
+    trial.log.clear()
+    assert trial.run().outcome == "pass"
+    assert trial.log[:2] == ["restore", "hand_over"] and evidence(trial.base) == wanted
 
 
 def test_how_the_agent_ended_survives_the_crash(trial):
