@@ -4,9 +4,7 @@ Speaks on standard input and output: a length of four bytes, then msgpack. There
 account (seed of its identifiers, its time) is out of reach of those who talk to the front. It answers one request at a time.
 """
 
-import ctypes
 import os
-import signal
 import struct
 import sys
 import traceback
@@ -14,7 +12,8 @@ from typing import Any, BinaryIO
 
 import msgpack
 
-PR_SET_PDEATHSIG = 1
+from itbench.core.processes import die_with_parent
+
 ACCOUNT = "417204598812"
 """The account number of the estate."""
 
@@ -97,8 +96,8 @@ def _environment() -> None:
 
 
 def main() -> None:
-    """Answer until the pipe is closed; dies with its parent."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Entry point of `python -m itbench.cloud.child PARENT`: answer until the pipe is closed; dies with its parent."""
+    die_with_parent(int(sys.argv[1]))
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing that a library prints gets between the messages
     _environment()

@@ -31,6 +31,7 @@ class AccountProcess:
             sys.executable,
             "-m",
             "itbench.cloud.child",
+            str(os.getpid()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

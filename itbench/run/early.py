@@ -1,5 +1,6 @@
 """Starts the forge (`forge.py`) before anything else of a command is imported. Imports next to nothing; called by `cli.main`."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ def start() -> Started:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-m", "itbench.run.forged", str(theirs.fileno())],
+            [sys.executable, "-m", "itbench.run.forged", str(theirs.fileno()), str(os.getpid())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

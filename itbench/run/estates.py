@@ -78,7 +78,7 @@ def start(job: Job) -> tuple[Estate, dict[str, Any]]:
     job = job.model_copy(update={"kind": "up", "folder": str(folder / "trial")})
     with (folder / "log.jsonl").open("wb") as log, (folder / "errors.txt").open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "itbench.run.worker"],
+            [sys.executable, "-m", "itbench.run.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=errors,

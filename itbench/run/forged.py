@@ -4,7 +4,6 @@ Nothing is imported at the beginning but what takes no time; there are no thread
 """
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
@@ -15,8 +14,9 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
+from itbench.core.processes import die_with_parent, harden
+
 PACKET = 1 << 20
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 COMMON = (
     "itbench.run.worker",
     "itbench.run.build",
@@ -39,10 +39,9 @@ COMMON = (
 
 
 def main() -> NoReturn:
-    """Entry point of `python -m itbench.run.forged DESCRIPTOR`."""
-    process = ctypes.CDLL(None, use_errno=True)
-    process.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    process.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    """Entry point of `python -m itbench.run.forged DESCRIPTOR PARENT`, the process id of who starts it."""
+    die_with_parent(int(sys.argv[2]))
+    harden()
     Serving(socket.socket(fileno=int(sys.argv[1]))).run()
 
 
@@ -99,9 +98,10 @@ class Serving:
             _import(name)
         if "job" in message:
             gc.freeze()  # what is there now is not looked at again, and stays shared with the workers
+            forge = os.getpid()
             pid = os.fork()
             if pid == 0:
-                self._become_worker(message["job"], fds)
+                self._become_worker(message["job"], fds, forge)
             self.children[pid] = message["id"]
             self._tell({"id": message["id"], "pid": pid})
         for number in fds:
@@ -113,7 +113,7 @@ class Serving:
         except OSError:
             os._exit(0)
 
-    def _become_worker(self, job: str, fds: list[int]) -> NoReturn:
+    def _become_worker(self, job: str, fds: list[int], forge: int) -> NoReturn:
         """In the forked process: take the place of one that was started for this job alone."""
         code: Any = 1
         try:
@@ -128,7 +128,7 @@ class Serving:
                 os.dup2(number, place)
                 os.close(number)
             worker = import_module("itbench.run.worker")
-            code = worker.conduct(worker.Job.model_validate_json(job))
+            code = worker.conduct(worker.Job.model_validate_json(job), forge)
         except SystemExit as end:
             code = end.code
         except BaseException:

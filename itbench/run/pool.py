@@ -75,6 +75,7 @@ async def _spawn(job: Job, noise: IO[bytes]) -> asyncio.subprocess.Process:
         sys.executable,
         "-m",
         "itbench.run.worker",
+        str(os.getpid()),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=noise,

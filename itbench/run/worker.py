@@ -1,10 +1,10 @@
 """The process of one trial: reads a job from standard input, runs it, prints progress and the result as JSON lines.
 
-Started by `itbench.run.pool`, or forked by a forge (`forged.py`). It dies with its parent, and everything it starts dies with it.
+Started by `itbench.run.pool` or `up`, or forked by a forge (`forged.py`). It dies with its parent, unless it holds an estate up,
+and everything it starts dies with it.
 """
 
 import asyncio
-import ctypes
 import json
 import os
 import shutil
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from itbench.core.errors import ItbenchError
+from itbench.core.processes import die_with_parent, harden
 from itbench.run.files import locked
 from itbench.run.jobs import Job
 
-PR_SET_PDEATHSIG = 1
 PATIENCE_S = 30.0
 """Wall seconds that the worker of a resumed trial waits for the one before it to be gone."""
 
@@ -30,16 +30,8 @@ def emit(record: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() == 1:
-        raise SystemExit(130)
-
-
 async def perform(job: Job, base: Path) -> dict[str, Any]:
     """Run one job with `base` as its folder; returns the result document."""
-    from itbench.agents.isolation import harden
     from itbench.run.build import revert_proof, trial_runner
     from itbench.run.lodger import Lodger
 
@@ -57,14 +49,14 @@ async def perform(job: Job, base: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Entry point of `python -m itbench.run.worker`."""
-    return conduct(Job.model_validate_json(sys.stdin.readline()))
+    """Entry point of `python -m itbench.run.worker PARENT`, the process id of who starts it."""
+    return conduct(Job.model_validate_json(sys.stdin.readline()), int(sys.argv[1]))
 
 
-def conduct(job: Job) -> int:
+def conduct(job: Job, parent: int) -> int:
     """Run a job in this process, which has nothing else to do; returns the exit code."""
     if job.kind != "up":
-        die_with_parent()
+        die_with_parent(parent, signal.SIGTERM)
     if job.cwd:
         os.chdir(job.cwd)
     base = Path(job.folder) if job.folder else Path(tempfile.mkdtemp(prefix="itbench-"))

@@ -221,6 +221,7 @@ def _environment(play: Play) -> dict[str, str]:
         "TMPDIR": temporary,
         "ITBENCH_PYTHON": str(play.private / "bin" / "python"),
         "ITBENCH_WARM": str(play.private / "tmp" / "warm"),
+        "ITBENCH_TRIAL_PID": str(os.getpid()),
         "ITBENCH_WARM_KEY": secrets.token_hex(32),
         "K8S_AUTH_KUBECONFIG": str(play.kubeconfig),
         "ITBENCH_CONTROL_URL": play.control_url,

@@ -3,23 +3,11 @@
 Run as a script by the launcher that `ansible.py` writes.
 """
 
-import ctypes
 import os
-import signal
 import sys
 from importlib import import_module
 
-PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent ends; nothing where there is no such call."""
-    try:
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    except (OSError, AttributeError):
-        return
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+from itbench.core.processes import die_with_parent
 
 
 def start_warm(path: str) -> None:
@@ -36,7 +24,7 @@ def start_warm(path: str) -> None:
 
 def main() -> None:
     """Run ansible-playbook in this process."""
-    die_with_parent(os.getppid())
+    die_with_parent(int(os.environ["ITBENCH_TRIAL_PID"]))
     path = os.environ.get("ITBENCH_WARM", "")
     if path:
         start_warm(path)

@@ -284,16 +284,6 @@ async def test_stop_is_polite_first(tmp_path):
         await child.close()
 
 
-def test_a_hardened_process_is_not_dumpable():
-    """Another process of the same user, root aside, cannot read its memory or environment."""
-    code = (
-        "from itbench.agents import isolation; import ctypes;"
-        "print(isolation.harden(), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "0"]
-
-
 def test_isolation_is_never_silently_absent(monkeypatch):
     """Without Landlock `auto` is an error that says what to do; `none` must be asked for; nonsense is refused."""
     monkeypatch.setattr(landlock, "abi", lambda: 0)

@@ -1,6 +1,8 @@
 """The warm interpreter of a play works for that play's processes and for nobody else."""
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -21,7 +23,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     server = subprocess.Popen([sys.executable, "-c", SERVE, "warm", KEY])
     for _ in range(600):
-        if Path("warm").exists():
+        with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):
+            connection.connect("warm")
             break
         time.sleep(0.05)
     yield Path("warm")

@@ -1,12 +1,12 @@
 """Keeps an agent's process away from truths, other trials and the trial's own memory, and ends it with the trial.
 
-`harden()` is called once by the trial's process; `start()` by the adapters for every foreign agent.
+`start()` is called by the adapters for every foreign agent.
 """
 
 import asyncio
 import contextlib
-import ctypes
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,10 @@ from itbench.agents.isolation.rules import Confinement, always_hidden, readable_
 from itbench.core.errors import EnvironmentFault, UsageError
 from itbench.core.starting import start_program
 
-__all__ = ["Child", "Confinement", "Exit", "Program", "always_hidden", "grade", "harden", "start", "wrapper"]
+__all__ = ["Child", "Confinement", "Exit", "Program", "always_hidden", "grade", "start", "wrapper"]
 
 _WARDEN = Path(__file__).with_name("warden.py")
 _CONFINE = Path(__file__).with_name("confine.py")
-_PR_SET_DUMPABLE = 4
 _STOP_S = 10.0
 
 
@@ -33,11 +32,6 @@ class Exit:
     code: int | None = None
     signal: int | None = None
     not_started: str = ""
-
-
-def harden() -> bool:
-    """Make this process unreadable for others of the same user (memory, environment, descriptors); True when it worked."""
-    return int(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)) == 0
 
 
 def grade(mode: str) -> str:
@@ -170,6 +164,7 @@ async def start(program: Program, confinement: Confinement) -> Child:
         "-I",
         "-S",
         str(_WARDEN),
+        str(os.getpid()),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={"LC_ALL": "C.UTF-8"},

@@ -1,42 +1,41 @@
 """A small process between a trial and its agent: confines the agent, and takes all of it down when the trial ends or dies.
 
-Run by path in a bare interpreter (`python -I -S warden.py`), standard library only. Standard input comes from the trial: one
-line of JSON, the plan; later `stop` for a polite end; end of file means that the trial is gone, however it went. Standard output
-carries one JSON object per line back: `started`, `failed`, `ended`.
+Run by path in a bare interpreter (`python -I -S warden.py PARENT`), standard library only. Standard input comes from the trial:
+one line of JSON, the plan; later `stop` for a polite end; end of file means that the trial is gone, however it went. Standard
+output carries one JSON object per line back: `started`, `failed`, `ended`.
 
 The warden is the subreaper of everything the agent starts, so a process that detaches itself becomes its child and is found.
 """
 
 import contextlib
-import ctypes
 import importlib.util
 import json
 import os
 import resource
 import select
 import signal
+import sys
 import time
 from types import ModuleType
 from typing import Any, NoReturn
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 GRACE_S = 2.0
 _MAX_FILE = 1 << 30
 _MAX_DESCRIPTORS = 8192
 
 
-def _prctl(option: int, value: int) -> int:
-    return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
-
-
-def _landlock() -> ModuleType:
-    file = __file__.rpartition("/")[0] + "/landlock.py"
-    spec = importlib.util.spec_from_file_location("landlock", file)
+def _load(path: str) -> ModuleType:
+    """A module by its file, named from this file's folder on."""
+    spec = importlib.util.spec_from_file_location("loaded", os.path.join(os.path.dirname(__file__), path))  # noqa: PTH118, PTH120
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+processes, landlock = _load("../../core/processes.py"), _load("landlock.py")
 
 
 def _say(**message: object) -> None:
@@ -53,9 +52,7 @@ def _limit(kind: int, value: int) -> None:
 def _confine(plan: dict[str, Any], warden: int) -> None:
     """In the agent's process, just before it becomes the agent's program."""
     os.setsid()
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != warden:
-        os._exit(1)
+    processes.die_with_parent(warden)
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, _MAX_FILE),
@@ -67,10 +64,10 @@ def _confine(plan: dict[str, Any], warden: int) -> None:
     if plan["abi"]:
         if os.geteuid() == 0:
             for capability in range(64):
-                _prctl(_PR_CAPBSET_DROP, capability)
+                processes.prctl(_PR_CAPBSET_DROP, capability)
         own = f"/proc/{os.getpid()}"
-        _landlock().restrict(plan["abi"], [*plan["read"], own], plan["write"], plan["ports"])
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        landlock.restrict(plan["abi"], [*plan["read"], own], plan["write"], plan["ports"])
+    processes.prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _become(plan: dict[str, Any], report: int, warden: int) -> NoReturn:
@@ -184,8 +181,8 @@ def _start(plan: dict[str, Any]) -> int:
 
 def main() -> None:
     """Start the agent, watch, take everything down, tell how it ended."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    processes.die_with_parent(int(sys.argv[1]), signal.SIGTERM)
+    processes.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     os.setsid()
     plan = _read_plan()
     agent = _start(plan)
