@@ -7,18 +7,18 @@ private folder of the trial; the process dies with the trial (`launch.py`).
 import asyncio
 import contextlib
 import os
-import re
 import secrets
 import signal
 import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from itbench.core.errors import EnvironmentFault
+from itbench.stage.events import Events
 
 LAUNCH = Path(__file__).with_name("launch.py")
 ASK = Path(__file__).with_name("ask.py")
@@ -26,12 +26,6 @@ POLL_S = 0.2
 """Wall seconds between two looks at whether the play is to be cancelled."""
 LIMIT_S = 900.0
 """Wall seconds that a play may take: a task that never ends must not hold a run for ever."""
-_FAILED = ("runner_on_failed", "runner_item_on_failed", "runner_on_unreachable")
-_WRONG = re.compile(
-    r"is undefined|has no attribute|[Tt]emplat|couldn't resolve module|Unsupported parameters|missing required arguments"
-)
-"""What Ansible says of a playbook that is written wrongly: the same at every try."""
-_CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -54,61 +48,6 @@ class Play:
     control_url: str = ""
     control_token: str = ""
     limit_s: float = LIMIT_S
-
-
-@dataclass
-class _Events:
-    """What the callback saw that explains a failure."""
-
-    failures: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-
-    ran: bool = False
-    """Whether any task began."""
-
-    def take(self, event: dict[str, Any]) -> bool:
-        """Handler of ansible-runner; False: do not keep the event on disk."""
-        data = event.get("event_data") or {}
-        self.ran = self.ran or event.get("event") == "playbook_on_task_start"
-        if event.get("event") in _FAILED and not data.get("ignore_errors"):
-            place = _place(str(data.get("task_path") or ""))
-            self.failures.append(f"task {data.get('task', '?')!r}{place}: {_message(data.get('res') or {})}")
-        text = _CONTROL.sub("", event.get("stdout") or "").strip()
-        if text:
-            self.lines.append(text)
-        return False
-
-    def last(self) -> str:
-        """The last that Ansible printed, such as the name of the task that hangs."""
-        return _short(self.lines[-1], 200) if self.lines else "nothing"
-
-    def reason(self) -> str:
-        """The failed task and its message, else the last that Ansible printed."""
-        if self.failures:
-            return self.failures[0]
-        said = [line for line in self.lines if "ERROR" in line] or self.lines[-3:]
-        return _short(" ".join(said)) or "ansible-playbook printed nothing"
-
-    def cause(self) -> str:
-        """`scenario_defect` where trying again cannot help: nothing ran, or a template or a module's name is wrong."""
-        return "scenario_defect" if not self.ran or _WRONG.search(self.reason()) else "stage_failed"
-
-
-def _place(path: str) -> str:
-    """Where a task stands, from the folder of the fault or app on."""
-    return f" ({'/'.join(Path(path).parts[-3:])})" if path else ""
-
-
-def _message(result: dict[str, Any]) -> str:
-    for key in ("msg", "stderr", "module_stderr", "exception"):
-        if result.get(key):
-            return _short(str(result[key]))
-    return _short(str(result)) or "no message"
-
-
-def _short(text: str, limit: int = 600) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 async def run_play(play: Play) -> None:
@@ -134,15 +73,13 @@ async def run_play(play: Play) -> None:
             hint=f"the last it said: {events.last()}",
         )
     if status != "successful":
-        raise EnvironmentFault(
-            f"playbook {play.playbook.name} {status}", cause=events.cause(), hint=events.reason(), seen=status
-        )
+        raise EnvironmentFault(f"playbook {play.playbook.name} failed", cause=events.cause(), hint=events.reason())
 
 
-def _run(play: Play, stop: threading.Event) -> tuple[str, _Events]:
+def _run(play: Play, stop: threading.Event) -> tuple[str, Events]:
     import ansible_runner  # heavy, and only staging needs it
 
-    events = _Events()
+    events = Events()
     play.private.mkdir(parents=True, exist_ok=True, mode=0o700)
     # A fresh folder: ansible-runner keeps what an earlier play left in its `env/` in preference to what it is given.
     play = replace(play, private=Path(tempfile.mkdtemp(prefix="play-", dir=play.private)))
@@ -177,7 +114,7 @@ def _environ(process: Path) -> bytes:
         return b""
 
 
-def _played(ansible_runner: Any, play: Play, stop: threading.Event, events: _Events) -> str:
+def _played(ansible_runner: Any, play: Play, stop: threading.Event, events: Events) -> str:
     runner = ansible_runner.run(
         private_data_dir=str(play.private),
         project_dir=str(play.playbook.parent),
@@ -191,6 +128,7 @@ def _played(ansible_runner: Any, play: Play, stop: threading.Event, events: _Eve
         quiet=True,
         only_failed_event_data=True,
     )
+    events.killed = runner.rc is None
     return str(runner.status)
 
 

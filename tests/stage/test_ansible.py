@@ -1,6 +1,9 @@
 """Running playbooks: failures in one clear line, nothing left running."""
 
 import asyncio
+import contextlib
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +48,29 @@ async def test_a_playbook_that_is_written_wrongly_is_a_defect_with_its_place(tmp
     with pytest.raises(EnvironmentFault, match=r"play\.yml:5") as caught:
         await run_play(_play(tmp_path, HEAD + tasks))
     assert caught.value.cause == "scenario_defect"
+
+
+async def test_a_play_that_is_killed_may_be_tried_again(tmp_path: Path) -> None:
+    """Killed before any task, too; nothing of it lives on."""
+    work = asyncio.ensure_future(run_play(_play(tmp_path, HEAD + "    - ansible.builtin.command: {cmd: sleep 300}\n")))
+    while not (found := _children_of(os.getpid(), tmp_path)):
+        await asyncio.sleep(0.02)
+    os.kill(found[0], signal.SIGKILL)
+    with pytest.raises(EnvironmentFault, match="ansible-playbook was killed") as caught:
+        await work
+    assert caught.value.cause == "stage_failed"
+    assert _running(tmp_path) == []
+
+
+def _children_of(parent: int, folder: Path) -> list[int]:
+    """Processes that a process started for a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            ours = (process / "stat").read_text().rpartition(")")[2].split()[1] == str(parent)
+            if ours and os.fsencode(folder) in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
 
 
 async def test_a_play_that_never_ends_is_ended_with_all_it_started(tmp_path: Path) -> None:
