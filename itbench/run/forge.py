@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 from dataclasses import dataclass, field
@@ -30,6 +29,8 @@ class Forged:
         self.stdout, self._pipe = stdout, pipe
         self.pid = 0
         self.returncode: int | None = None
+        self.orphaned = False
+        """Whether the forge ended before it: then `returncode` is the forge's, for nobody can know the worker's own."""
         self._begun, self._ended = asyncio.Event(), asyncio.Event()
 
     def hear(self, pid: int | None, code: int | None) -> None:
@@ -79,8 +80,7 @@ class Forge:
 
     def expect(self, *modules: str) -> None:
         """Tell what the coming jobs need beside what all need."""
-        with contextlib.suppress(OSError):
-            self.control.send(json.dumps({"import": modules}).encode())
+        self._say(**{"import": modules})
 
     async def launch(self, job: str, noise: IO[bytes]) -> Forged | None:
         """Fork a worker for a job.
@@ -99,21 +99,27 @@ class Forge:
         stream = asyncio.StreamReader(limit=LINE)
         pipe = os.fdopen(reading, "rb", 0)
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
-        worker = self._workers[number] = Forged(stream, transport)
-        try:
-            message = json.dumps({"id": number, "job": job}).encode()
-            socket.send_fds(self.control, [message], [writing, noise.fileno()])
-        except OSError:
-            self._lost()
-        finally:
-            os.close(writing)
+        with os.fdopen(writing, "wb", 0):
+            transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
+            worker = self._workers[number] = Forged(stream, transport)
+            try:
+                message = json.dumps({"id": number, "job": job}).encode()
+                socket.send_fds(self.control, [message], [writing, noise.fileno()])
+            except OSError:
+                self._lost()
         try:
             await worker.begun()
+        except asyncio.CancelledError:  # it may have begun, or will: the forge ends it, after what it was told before
+            self._say(end=number)
+            raise
         finally:
             if not worker.pid:
                 await worker.close()
         return worker if worker.pid else None
+
+    def _say(self, **message: Any) -> None:
+        with contextlib.suppress(OSError):
+            self.control.send(json.dumps(message).encode())
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -141,13 +147,16 @@ class Forge:
                 self._workers.pop(record["id"], None)
 
     def _lost(self) -> None:
-        """The forge has ended, and its workers with it."""
+        """The forge has ended, and its workers are told to by the kernel."""
+        self.process.kill()
+        code = self.process.wait()
         if self._heard is not None:
             self._heard.remove_reader(self.control)
             self._heard = None
         workers, self._workers = self._workers, {}
         for worker in workers.values():
-            worker.hear(None, -signal.SIGKILL)
+            worker.orphaned = True
+            worker.hear(None, code)
 
     def close(self) -> None:
         """End the process. Never raises."""

@@ -89,7 +89,7 @@ class Serving:
                 self._tell({"id": self.children.pop(pid), "exit": os.waitstatus_to_exitcode(status)})
 
     def _serve(self) -> None:
-        """One message: what to import, or a job."""
+        """One message: what to import, a job, or the number of one that is not wanted any more."""
         text, fds, _, _ = socket.recv_fds(self.control, PACKET, 2)
         if not text:
             os._exit(0)
@@ -106,6 +106,8 @@ class Serving:
             self._tell({"id": message["id"], "pid": pid})
         for number in fds:
             os.close(number)
+        for pid in [pid for pid, number in self.children.items() if number == message.get("end")]:
+            os.kill(pid, signal.SIGTERM)
 
     def _tell(self, record: dict[str, Any]) -> None:
         try:

@@ -20,6 +20,8 @@ Progress = Callable[[Job, dict[str, Any]], None]
 GRACE_S = 10.0
 """Wall seconds that an interrupted worker gets to clean up."""
 
+INTERRUPTED = 130
+"""Exit code of a worker that was told to end."""
 TAIL = 1 << 16
 """Bytes of a worker's standard error that are kept."""
 
@@ -103,7 +105,9 @@ async def _run_job(
     if isinstance(last.get("result"), dict):
         return Outcome(job, last["result"])
     said = _tail(noise)
-    text = last.get("error") or _ended(process.returncode, said)
+    if isinstance(process, Forged) and process.orphaned and last.get("exit", INTERRUPTED) == INTERRUPTED:
+        return Outcome(job, None, _ended("the process that forks workers", process.returncode, ""), 3, said)
+    text = last.get("error") or _ended("the worker", process.returncode, said)
     return Outcome(job, None, str(text), int(last.get("exit", 3)), last.get("trace", said))
 
 
@@ -113,11 +117,11 @@ def _tail(noise: IO[bytes]) -> str:
     return noise.read().decode(errors="replace")
 
 
-def _ended(code: int | None, noise: str) -> str:
-    """One line on a worker that left neither result nor error."""
+def _ended(what: str, code: int | None, noise: str) -> str:
+    """One line on a process that left neither result nor error."""
     how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     lines = noise.strip().splitlines()
-    return f"the worker {how}" + (f": {lines[-1][:300]}" if lines else "") + "; go on with --resume"
+    return f"{what} {how}" + (f": {lines[-1][:300]}" if lines else "") + "; go on with --resume"
 
 
 async def _end(process: asyncio.subprocess.Process | Forged) -> None:

@@ -1,5 +1,6 @@
 """The process that forks workers: jobs come out as from processes of their own, and nothing of it stays."""
 
+import asyncio
 import contextlib
 import signal
 from pathlib import Path
@@ -58,6 +59,53 @@ async def test_a_killed_worker_is_told_by_its_signal_and_the_forge_goes_on(forge
         assert await worker.wait() in (-signal.SIGKILL, 2)
         await worker.close()
     assert "no such scenario" in (await pool.run_job(job(), forge=forge)).error
+
+
+STAGING = Job(scenario="sre-1", agent="nop", fresh=True)
+
+
+async def test_a_forge_that_is_killed_is_named_by_its_own_signal_and_its_workers_end(forge, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    pids = []
+
+    def progress(job, record):
+        if not pids:
+            pids.extend(worker.pid for worker in forge._workers.values())
+            forge.process.send_signal(signal.SIGABRT)
+
+    outcome = await pool.run_job(STAGING, progress, forge)
+    assert outcome.error == "the process that forks workers was killed by signal 6; go on with --resume"
+    assert outcome.exit_code == 3
+    assert len(pids) == 1 and not alive(pids[0])
+
+
+async def busy(forge):
+    """A forge that reads nothing for the moment."""
+    forge.process.send_signal(signal.SIGSTOP)
+    while Path(f"/proc/{forge.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "T":
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2, 3, 20])
+async def test_a_start_that_is_cancelled_leaves_no_worker_and_no_descriptor(forge, tmp_path, moment):
+    await pool.run_job(job(), forge=forge)
+    await busy(forge)
+    before = set(Path("/proc/self/fd").iterdir())
+    with (tmp_path / "noise").open("w+b") as noise:
+        starting = asyncio.create_task(forge.launch(STAGING.model_dump_json(), noise))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+    kept = list(forge._workers.values())
+    assert len(kept) == 1 or moment < 20
+    forge.process.send_signal(signal.SIGCONT)
+    await asyncio.sleep(0)
+    assert len(list(Path("/proc/self/fd").iterdir())) == len(before)
+    assert "no such scenario" in (await pool.run_job(job(), forge=forge)).error
+    for worker in kept:
+        assert await worker.wait() in (-signal.SIGTERM, pool.INTERRUPTED)
 
 
 async def test_closing_ends_the_process(forge):
