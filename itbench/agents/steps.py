@@ -45,7 +45,8 @@ class Change(Document):
 class Edit(Document):
     """`edit: {value: configmap/shop/flagd-config, changes: [{find, replace}]}`: what a person does with `kubectl edit`.
 
-    The object is read as YAML, each change is made where it matches first, and the result replaces the object.
+    The object is read as YAML, each change is made where it matches first, and the result replaces the object. `{saved.NAME}` in a
+    replacement stands for what a command printed.
     """
 
     value: Annotated[str, Field(pattern=r"^[^/]+/([^/]+/)?[^/]+$")]
@@ -120,6 +121,9 @@ async def execute(entries: Iterable[Entry], tools: Tools) -> dict[str, Any]:
         step = parse_step(entry)
         if isinstance(step, Kubectl):
             step = step.model_copy(update={"value": _filled(step.value, saved)})
+        elif isinstance(step, Edit):
+            changes = [Change(find=each.find, replace=str(_filled(each.replace, saved))) for each in step.changes]
+            step = step.model_copy(update={"changes": tuple(changes)})
         if isinstance(step, Answer):
             answer |= step.root
             continue

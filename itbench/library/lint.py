@@ -20,9 +20,10 @@ PLACES = ("faults", "noise")
 
 
 def manifest_targets(app: Path) -> list[str]:
-    """Objects of an app's manifests as `kind/namespace/name`, sorted; read line by line, as manifests are long."""
+    """Objects of an app and of the platform below it as `kind/namespace/name`, sorted; read by lines, as manifests are long."""
     found = set()
-    for file in sorted((app / "manifests").glob("*.yaml")):
+    platform = app.parents[1] / "roles" / "platform" / "files"
+    for file in (*(app / "manifests").glob("*.yaml"), *platform.glob("*.yaml")):
         for text in read_text(file).split("\n---"):
             kind, name, namespace = (
                 re.search(pattern, text, re.MULTILINE)
@@ -183,6 +184,6 @@ class Lint:
                 path,
                 "the app has no such object",
                 seen=use.target,
-                expected="an object of the app's manifests",
+                expected="an object of the app's manifests or of the platform",
                 hint=nearest(use.target, same),
             )

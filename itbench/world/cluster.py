@@ -12,6 +12,7 @@ from itbench.kube.client import Change, Obj
 from itbench.kube.door import Request, Response
 from itbench.kube.plane import ControlPlane
 from itbench.world import agnhost, serving, stores
+from itbench.world.dns import Names
 from itbench.world.images import Registry, parse_image
 from itbench.world.inside import Inside
 from itbench.world.kubelet.kubelets import Kubelets, specs_of
@@ -46,7 +47,7 @@ class Cluster:
         self.kubelets.prober = self
         self.kubelets.inside = self.inside
         self.kubelets.reach = lambda pod, host, port: self.reach_from(self._obj(pod), host, port).verdict
-        self.net = Net(self.objects, self._listening)
+        self.net = Net(self.objects, self._listening, names=Names(self.objects, self.state))
         self.health: serving.Health = lambda workload, operation: 1.0
         self.memory: dict[str, float] = {}
         self.calendar_ahead_s = 0.0

@@ -10,6 +10,7 @@ from typing import Literal
 
 from itbench.kube.client import Obj
 from itbench.kube.selectors import matches
+from itbench.world import dns
 from itbench.world.objects import POLICIES, Objects, key_of
 
 Verdict = Literal["ok", "refused", "timeout", "nxdomain", "denied", "tls"]
@@ -47,10 +48,17 @@ class Net:
         objects: the mirror.
         listening: asks the kubelets.
         externals: names outside the cluster that exist, with the verdict of a connection.
+        names: what pods are told about names; None: what stands.
     """
 
-    def __init__(self, objects: Objects, listening: Listening, externals: dict[str, Verdict] | None = None) -> None:
-        self.objects, self.listening, self.externals = objects, listening, externals or {}
+    def __init__(
+        self,
+        objects: Objects,
+        listening: Listening,
+        externals: dict[str, Verdict] | None = None,
+        names: dns.Names | None = None,
+    ) -> None:
+        self.objects, self.listening, self.externals, self.names = objects, listening, externals or {}, names
 
     def reach(self, source: Obj | None, host: str, port: int) -> Reach:
         """What happens to a connection.
@@ -66,6 +74,13 @@ class Net:
             return self._local(source, port)
         if _is_address(host):
             return self._address(source, host, port)
+        told = self._told(source, host)
+        if told in (dns.NXDOMAIN, dns.SERVFAIL):
+            return Reach("nxdomain")
+        if told == dns.TIMEOUT:
+            return Reach("timeout")
+        if told != dns.ORDINARY:
+            return self._address(source, told, port)
         namespace = source["metadata"].get("namespace", "default") if source else "default"
         service = self.service(host, namespace)
         if service is not None:
@@ -82,6 +97,9 @@ class Net:
             return (host,)
         if host == "localhost":
             return ("127.0.0.1",)
+        told = self._told(source, host)
+        if told != dns.ORDINARY:
+            return (told,) if _is_address(told) else ()
         namespace = source["metadata"].get("namespace", "default") if source else "default"
         service = self.service(host, namespace)
         if service is None:
@@ -95,6 +113,18 @@ class Net:
         if address and address != "None":
             return (address,)
         return tuple(a for _, e in self._endpoints(service) for a in e.get("addresses", ()))
+
+    def _told(self, source: Obj | None, host: str) -> str:
+        """What the DNS servers of the cluster say instead of what stands."""
+        if self.names is None:
+            return dns.ORDINARY
+        return self.names.ask(source, host, self._stands)
+
+    def _stands(self, name: str) -> bool:
+        """Whether an absolute name is one of the cluster or one outside that exists."""
+        if name.endswith(f".svc.{dns.CLUSTER}"):
+            return bool(self.service(name, "") or self._pod_name(name, ""))
+        return name.rstrip(".") in self.externals
 
     def service(self, host: str, namespace: str) -> Obj | None:
         """The Service of a name: `svc`, `svc.ns`, `svc.ns.svc`, `svc.ns.svc.cluster.local`."""

@@ -61,7 +61,11 @@ def objects_of(document: Scenario) -> dict[str, dict[str, Any]]:
     """Every object of the app's manifests, by entity."""
     assert document.environment.app is not None
     found = {}
-    for file in sorted((LIBRARY.app_folder(document.environment.app.id) / "manifests").glob("*.yaml")):
+    app = LIBRARY.app_folder(document.environment.app.id)
+    for file in (
+        *(app / "manifests").glob("*.yaml"),
+        *(app.parents[1] / "roles" / "platform" / "files").glob("*.yaml"),
+    ):
         for item in filter(None, yaml.load_all(file.read_text(), yaml.CSafeLoader)):
             meta = item["metadata"]
             names = (item["kind"].lower(), meta.get("namespace", ""), meta["name"])

@@ -170,3 +170,27 @@ def test_a_peers_address_counts_from_the_next_start_of_the_process_that_reads_it
         client.delete("pods", pod["metadata"]["name"], "social")
     world.advance(world.now + 60)
     assert broken(world, 20) == {"compose"}
+
+
+def test_a_name_that_the_dns_servers_deny_is_lost_once_they_have_read_so_and_comes_back() -> None:
+    world = stand_up("bookinfo")
+    client, plane = client_of(world), world.planes["main"]
+    for obj in yaml.safe_load_all((STORAGE.parent / "coredns.yaml").read_text()):
+        row = plane.registry.table.by_kind(obj["apiVersion"], obj["kind"])
+        assert row is not None
+        client.create(f"{row.plural}.{row.group}".rstrip("."), obj, obj["metadata"].get("namespace", ""))
+    world.settle()
+    world.advance(world.now + 60)
+    assert broken(world, 20) == set()
+    before = client.get("configmaps", "coredns", "kube-system")["data"]["Corefile"]
+    block = '    template ANY ANY cluster.local {\n       match "^details[.]"\n       rcode NXDOMAIN\n    }\n'
+    after = before.replace("    kubernetes", f"{block}    kubernetes")
+    client.patch("configmaps", "coredns", "kube-system", {"data": {"Corefile": after}})
+    world.advance(world.now + 100)
+    assert broken(world, 20) == {"page"}
+    client.patch("configmaps", "coredns", "kube-system", {"data": {"Corefile": before}})
+    world.advance(world.now + 100)
+    assert broken(world, 20) == set()
+    client.patch("deployments.apps", "coredns", "kube-system", {"spec": {"replicas": 0}})
+    world.advance(world.now + 30)
+    assert broken(world, 20) == {"page"}

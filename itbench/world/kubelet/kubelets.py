@@ -187,7 +187,8 @@ class Kubelets:
     def run(self, now: float) -> bool:
         """Step every pod that is due; returns whether anything was done."""
         self.now = now
-        for uid in [uid for uid, at in self._refresh.items() if at <= now]:
+        stale = [uid for uid, at in self._refresh.items() if at <= now]
+        for uid in stale:
             del self._refresh[uid]
             self._reload(uid)
         due = [pod for pod in self.pods.values() if pod.until <= now or pod.uid in self._dirty]
@@ -198,7 +199,7 @@ class Kubelets:
                 self._forget(pod)
                 continue
             self._step(pod, obj, now)
-        return bool(due)
+        return bool(due or stale)
 
     def _host_files(self, obj: Obj, pod: PodState) -> dict[str, volumes.Files]:
         """The folders of its node that a pod mounts: all pods there share them."""
