@@ -45,8 +45,8 @@ class Change(Document):
 class Edit(Document):
     """`edit: {value: configmap/shop/flagd-config, changes: [{find, replace}]}`: what a person does with `kubectl edit`.
 
-    The object is read as YAML, each change is made where it matches first, and the result replaces the object. `{saved.NAME}` in a
-    replacement stands for what a command printed.
+    The object is read as YAML, each change is made where it matches first, and the result replaces the object.
+    `{saved.NAME}` in a replacement stands for what a command printed.
     """
 
     value: Annotated[str, Field(pattern=r"^[^/]+/([^/]+/)?[^/]+$")]

@@ -1,9 +1,9 @@
 """What the cluster's DNS servers answer: the Corefile that the CoreDNS pods have mounted decides about names of the cluster.
 
-Modelled are the plugins `template` (an answer or an error for names of a zone that match), `rewrite` (names), `hosts` and the zone of
-`kubernetes`; a file that cannot be read leaves the former answers, as `reload` does, which here are the ordinary ones. All servers
-answer like the first that is ready. Pods with a resolver of their own (dnsPolicy Default or None) are not touched. Where no kube-dns
-Service stands, every name of the cluster resolves. Called by `reach`.
+Modelled are the plugins `template` (an answer or an error for names of a zone that match), `rewrite` (names), `hosts` and the
+zone of `kubernetes`. A file that cannot be read leaves the former answers, as `reload` does, which here are the ordinary ones.
+All servers answer like the first that is ready. Pods with a resolver of their own (dnsPolicy Default or None) are not touched.
+Where no kube-dns Service stands, every name of the cluster resolves. Called by `reach`.
 """
 
 import re
