@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("no claim contains --claim", seen=arguments.claim, expected="for example revert, or repair 1")
     start = time.monotonic()
     with contextlib.closing(Forge.take()) as forge:
-        forge.expect(*sorted({driver_module(where.scenario(name).scenario.environment) for name in ids}))
+        forge.expect(*sorted({driver_module(where.scenario(name).scenario.environment) for name in ids}), many=True)
         shown = asyncio.run(_show(todo, arguments, forge))
     bad = [item for item in shown if not item.held]
     if arguments.json:

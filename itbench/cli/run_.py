@@ -161,7 +161,7 @@ async def _perform(jobs: list[Job], drivers: list[str], arguments: argparse.Name
     progress = Progress(len(jobs), json_lines=arguments.json)
     errors = []
     with contextlib.closing(Forge.take()) as forge:
-        forge.expect(*drivers)
+        forge.expect(*drivers, many=len(jobs) > 1)
         views = asyncio.create_task(
             asyncio.to_thread(importlib.import_module, "itbench.run.views")
         )  # needed at the end

@@ -78,9 +78,9 @@ class Forge:
         """The forge that `early` prepared, or a new one; the caller closes it."""
         return cls(*early.take())
 
-    def expect(self, *modules: str) -> None:
-        """Tell what the coming jobs need beside what all need."""
-        self._say(**{"import": modules})
+    def expect(self, *modules: str, many: bool = False) -> None:
+        """Tell what the coming jobs need beside what all need; with `many` to come, everything is imported before the first."""
+        self._say(**{"import": modules, "many": many})
 
     async def launch(self, job: str, noise: IO[bytes]) -> Forged | None:
         """Fork a worker for a job.

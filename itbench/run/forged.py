@@ -33,9 +33,12 @@ COMMON = (
     "itbench.engines.cel_objects",
     "cryptography.hazmat.backends",
     "itbench.world.flow.compiled:link_kept",
+    "itbench.world.flow.layout:erlang_table",
     "itbench.run.checkpoints:sources_digest",
 )
 """What is imported, or called, before anybody asks, as long as nobody does. Incidents come first: most rows are."""
+NEW_OBJECTS = 20_000
+"""After so many a worker looks for garbage: at Python's 700 it would, while it restores a checkpoint, all the time."""
 
 
 def main() -> NoReturn:
@@ -55,6 +58,7 @@ class Serving:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.children: dict[int, int] = {}
+        self._ahead = list(COMMON)
         self._wake, self._alarm = os.pipe()
         for end in (self._wake, self._alarm):
             os.set_blocking(end, False)
@@ -64,10 +68,8 @@ class Serving:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._alarm)
         gc.disable()  # what an import leaves behind is there to stay: to look for garbage among it takes a tenth of the time
-        for name in COMMON:
-            if self._asked(0.0):
-                break
-            _import(name)
+        while self._ahead and not self._asked(0.0):
+            _import(self._ahead.pop(0))
         while True:
             self._asked(None)
             self._reap()
@@ -96,6 +98,8 @@ class Serving:
         message = json.loads(text)
         for name in message.get("import", ()):
             _import(name)
+        while message.get("many") and self._ahead:  # else each job would import the rest for itself
+            _import(self._ahead.pop(0))
         if "job" in message:
             gc.freeze()  # what is there now is not looked at again, and stays shared with the workers
             forge = os.getpid()
@@ -119,6 +123,7 @@ class Serving:
         """In the forked process: take the place of one that was started for this job alone."""
         code: Any = 1
         try:
+            gc.set_threshold(NEW_OBJECTS)
             gc.enable()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)

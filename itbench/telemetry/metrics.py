@@ -159,7 +159,10 @@ class Block:
 
 def _thawed(saved: Mapping[str, str] | list[str]) -> Labels:
     """A label set as `save` gave it (names and values in turn), or as people write it."""
-    return freeze(saved) if isinstance(saved, Mapping) else tuple(zip(saved[::2], saved[1::2], strict=True))
+    if isinstance(saved, Mapping):
+        return freeze(saved)
+    texts = iter(saved)
+    return tuple(zip(texts, texts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,17 @@ def test_all_that_is_imported_beforehand_exists():
         module, _, function = name.partition(":")
         found = __import__(module, fromlist=["x"])
         assert not function or callable(getattr(found, function))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_all_need_is_imported_before_the_first_of_many_jobs(monkeypatch, many):
+    imported = []
+    monkeypatch.setattr(forged, "_import", imported.append)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        Forge(None, ours).expect("a.driver", many=many)
+        serving = forged.Serving(theirs)
+        serving._serve()
+    for end in (serving._wake, serving._alarm):
+        os.close(end)
+    assert imported == ["a.driver", *(forged.COMMON if many else ())]

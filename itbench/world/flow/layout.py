@@ -7,6 +7,7 @@ A row is (edge, attempt, slot of the called station); a group is (edge, attempt)
 A cohort is what was issued in one step; ring slots count steps modulo the ring length.
 """
 
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -117,8 +118,9 @@ class State(NamedTuple):
 DYNAMIC = ("k", "x", "rows", "rings", "news", "hist")
 
 
+@cache
 def erlang_table() -> Floats:
-    """P(wait) of M/M/c; row c-1, column utilisation in steps of 1/512 (Erlang B recursion, then C)."""
+    """P(wait) of M/M/c, for all nets of a process; row c-1, column utilisation in steps of 1/512 (Erlang B recursion, then C)."""
     rho = np.linspace(0, 1, GRID + 1)
     out = np.zeros((MAX_CONCURRENCY, GRID + 1))
     for c in range(1, MAX_CONCURRENCY + 1):

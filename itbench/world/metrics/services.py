@@ -223,8 +223,10 @@ def _histograms(counts: Floats, summed: Floats) -> Floats:
 
 
 def _histogram_series(name: str, labels: dict[str, str], les: list[str]) -> Iterator[Labels]:
+    first = freeze({"__name__": f"{name}_bucket", **labels, "le": les[0]})
+    place = first.index(("le", les[0]))
     for le in les:
-        yield freeze({"__name__": f"{name}_bucket", **labels, "le": le})
+        yield (*first[:place], ("le", le), *first[place + 1 :])
     for part in ("sum", "count"):
         yield freeze({"__name__": f"{name}_{part}", **labels})
 
