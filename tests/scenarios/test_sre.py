@@ -187,3 +187,34 @@ def test_demand_and_levels_are_of_known_journeys(identifier: str) -> None:
     app, document = app_of(scenario(identifier)), scenario(identifier)
     assert set(document.environment.load.journeys) <= set(app.journeys)
     assert set(app.slo) <= set(app.journeys) and app.slo
+
+
+def by_default(number: Any) -> float:
+    """A number of an app as it is where nobody changed it; 0 where it is off."""
+    value = getattr(number, "default", number)
+    return 0.0 if value == "off" else float(value)
+
+
+@pytest.mark.parametrize("identifier", with_app())
+def test_a_challenge_that_moves_a_nodes_pods_starts_no_storm_of_its_own(identifier: str) -> None:
+    """Whatever else ran on that node: a service whose every request is tried as often as its clients try still answers all.
+
+    Otherwise the seed, which places the pods, would decide whether a right repair passes.
+    """
+    document = scenario(identifier)
+    if not any(entry.kind == "challenge" and "roll_node" in entry.spec for entry in document.checks):
+        return
+    app, objects, load_ = app_of(document), objects_of(document), document.environment.load
+    for name, operation in [(at, op) for service in app.services.values() for at, op in service.operations.items()]:
+        rates = [
+            load_.journeys.get(id_, journey.rate) * load_.factor
+            for id_, journey in app.journeys.items()
+            if journey.entry and journey.entry.operation == name
+        ]
+        for call in operation.calls:
+            if tries := by_default(call.retries):
+                callee = app.services[call.to]
+                namespaced = call.to.replace("/", f"/{app.namespace}/")
+                workers = objects[namespaced]["spec"].get("replicas", 1) * callee.capacity.workers
+                capacity = 1000.0 * workers / callee.operations[call.operation].service_ms
+                assert sum(rates) * (1 + tries) < capacity, (call.to, sum(rates), capacity)
