@@ -7,6 +7,7 @@ Formulas: docs/finops.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
 from typing import Any
 
 from pydantic import Field
@@ -74,8 +75,8 @@ def waste_detection(acted: Sequence[str], waste: Mapping[str, float]) -> dict[st
         acted: identifiers; one that is not waste counts as much as the mean piece of waste.
         waste: dollars by identifier.
     """
-    total = sum(waste.values())
-    hit = sum(waste.get(identity, 0.0) for identity in set(acted))
+    total = fsum(waste.values())  # exact, because a set has another order in every process
+    hit = fsum(waste.get(identity, 0.0) for identity in set(acted))
     mean = total / len(waste) if waste else 1.0
     spent = hit + mean * len(set(acted) - set(waste))
     precision = hit / spent if spent else 1.0

@@ -186,6 +186,11 @@ def test_cause_match_is_symmetric_and_one_only_for_equal_sets(left, right):
     assert (finops.cause_match(a, b) == 1) is (left == right)
 
 
+@given(st.dictionaries(st.text("abcdef", min_size=1), st.floats(0.01, 1e6), min_size=3, max_size=12))
+def test_who_acts_on_all_waste_and_nothing_else_detects_it_exactly_whatever_the_order(waste):
+    assert set(finops.waste_detection(list(waste), waste).values()) == {1.0}
+
+
 def test_the_metrics_of_a_trial_tell_savings_and_compliance():
     metrics = finops.account_metrics(evidence(GOOD))
     assert (metrics["savings_captured"], metrics["savings_usd"], metrics["regret"]) == (1.0, 40.0, 0.0)
