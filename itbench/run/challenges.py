@@ -3,6 +3,7 @@
 from itbench.core.errors import ScenarioDefect
 from itbench.evaluate.slo import ChallengeSpec
 from itbench.kube.client import ApiError, Client, Obj
+from itbench.kube.controllers.pods import is_ready
 from itbench.stage.environment import Environment
 
 
@@ -47,7 +48,7 @@ async def _roll(client: Client, pods: list[Obj], environment: Environment) -> No
 
 
 def _pods(client: Client, entity: str) -> list[Obj]:
-    """Pods of `deployment/ns/name`, sorted by name; a workload that is gone has none."""
+    """Pods of `deployment/ns/name`, those that serve first, else by name; a workload that is gone has none."""
     kind, _, rest = entity.partition("/")
     namespace, _, name = rest.partition("/")
     resource = {
@@ -63,4 +64,5 @@ def _pods(client: Client, entity: str) -> list[Obj]:
         if error.code == 404:
             return []
         raise
-    return client.list("pods", namespace, labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
+    pods = client.list("pods", namespace, labels=",".join(f"{key}={value}" for key, value in sorted(labels.items())))
+    return sorted(pods, key=lambda pod: (not is_ready(pod), pod["metadata"]["name"]))

@@ -134,7 +134,7 @@ CAUGHT_BY: dict[str, set[str]] = {
     "delete_what_fails": {"slo", "state"},
     "delete_the_probes": {"collateral"},
     "restart_all": {"slo", "alerts"},
-    "revert_at_the_end": {"alerts", "challenge"},
+    "revert_at_the_end": {"alerts"},
     "schedule_the_fault": {"collateral"},
     "name_everything": {"diagnosis"},
     "say_it_never_was": {"diagnosis"},

@@ -11,10 +11,11 @@ from itbench.run.challenges import challenge
 
 
 class Estate:
-    """Records what is asked of it, in order; three pods of `shop/web` on two nodes, one of a DaemonSet."""
+    """Records what is asked of it, in order; pods of `shop/web`, of which `serving` are ready, and one of a DaemonSet."""
 
-    def __init__(self, *, refuse: int = 0) -> None:
+    def __init__(self, *, refuse: int = 0, serving: tuple[str, ...] = ("web-1", "web-2")) -> None:
         self.done: list[str] = []
+        self.serving = serving
         self.refuse = refuse
 
     def client(self, identity: str) -> "Estate":
@@ -43,6 +44,7 @@ class Estate:
                     "ownerReferences": [{"kind": "DaemonSet" if name == "agent-1" else "ReplicaSet"}],
                 },
                 "spec": {"nodeName": "node-1"},
+                "status": {"conditions": [{"type": "Ready", "status": "True" if name in self.serving else "False"}]},
             }
             for name in names
         ]
@@ -71,6 +73,12 @@ async def test_a_trigger_is_repeated_with_gaps_and_then_time_passes() -> None:
 
 async def test_one_pod_of_a_workload_is_deleted() -> None:
     assert await carry_out(Estate(), delete_pod="deployment/shop/web", wait=1) == ["delete pods shop/web-1", "wait 1"]
+
+
+async def test_a_pod_that_serves_is_meant_not_one_that_never_came_up() -> None:
+    """Else the challenge of a fault that was brought back would miss what still serves."""
+    done = await carry_out(Estate(serving=("web-2",)), delete_pod="deployment/shop/web", wait=1)
+    assert done == ["delete pods shop/web-2", "wait 1"]
 
 
 async def test_a_workload_that_is_gone_has_no_pod_to_delete() -> None:
