@@ -73,6 +73,10 @@ def conduct(job: Job, parent: int) -> int:
     except (asyncio.CancelledError, KeyboardInterrupt):
         emit({"error": "interrupted", "exit": 130})
         return 130
+    except OSError as error:  # a disk without room or that cannot be written, a folder that was taken away
+        why = f"cannot keep the trial's files in {str(base)!r}: {error.strerror or error}"
+        emit({"error": f"{why}; make room there and go on with --resume", "exit": 3, "trace": traceback.format_exc()})
+        return 3
     except Exception as error:
         emit({"error": f"{type(error).__name__}: {error}", "exit": 3, "trace": traceback.format_exc()})
         return 3

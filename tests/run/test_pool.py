@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,28 @@ async def test_an_error_that_the_worker_tells_is_passed_on_with_its_exit_code(wo
 async def test_a_worker_that_dies_before_it_reads_its_job_is_reported(monkeypatch):
     monkeypatch.setattr(pool.sys, "executable", "/bin/false")
     assert (await pool.run_job(job())).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "folder", "why"), [("0", "", "File too large"), ("unlimited", "x", "Not a directory")]
+)
+async def test_a_trial_whose_files_cannot_be_written_says_where_and_leaves_none(
+    tmp_path, monkeypatch, limit, folder, why
+):
+    """A limit on the size of files stands for a full disk, a file in the way for a folder that was taken away."""
+    program = tmp_path / "limited"
+    program.write_text(f"#!/bin/sh\ntrap '' XFSZ\nulimit -f {limit}\nexec {sys.executable} \"$@\"\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(pool.sys, "executable", str(program))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = (program if folder else tmp_path) / "trial"
+    outcome = await pool.run_job(Job(scenario="ciso-3", agent="nop", folder=str(place)))
+    assert (
+        outcome.error
+        == f"cannot keep the trial's files in {str(place)!r}: {why}; make room there and go on with --resume"
+    )
+    assert outcome.exit_code == 3
+    assert not [file for file in (tmp_path / "cache").rglob("trials/**/*") if file.is_file()]
 
 
 async def test_one_crash_does_not_touch_other_jobs(worker):
