@@ -24,6 +24,7 @@ Cause = Literal[
     "agent_not_startable",
     "agent_exit_nonzero",
     "agent_crash",
+    "resource_exhausted_by_agent",
     "wall_limit",
     "time_limit",
     "step_limit",

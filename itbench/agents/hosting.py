@@ -174,6 +174,8 @@ def exit_causes(end: isolation.Exit) -> tuple[Cause, str]:
     """The meaning of a command's end without an answer."""
     if end.not_started:
         return "agent_not_startable", end.not_started
+    if end.exhausted:
+        return "resource_exhausted_by_agent", end.exhausted
     if end.signal is not None:
         return "agent_crash", f"ended by signal {end.signal}"
     if end.code:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import itbench
 from itbench.agents import isolation
+from itbench.agents.hosting import exit_causes
 from itbench.agents.isolation import landlock, rules
 from itbench.core.errors import EnvironmentFault, UsageError
 from itbench.tools import process
@@ -266,6 +267,28 @@ def test_an_agent_dies_with_its_trial_even_by_kill_9(tmp_path):
     finally:
         trial.kill()
         trial.wait()
+
+
+@pytest.mark.parametrize("where", ["workspace", "output"])
+async def test_an_agent_that_fills_the_disk_is_ended_with_all_it_started(tmp_path, where):
+    """Many small files or endless output: the total counts, not one file."""
+    fill = (
+        "for i in $(seq 100000); do head -c 100000 /dev/zero > f$i; done" if where == "workspace" else "cat /dev/zero"
+    )
+    program = isolation.Program(
+        ["/bin/sh", "-c", f"sleep 600 & echo $! > child; {fill}"],
+        {"PATH": "/usr/bin:/bin"},
+        tmp_path,
+        tmp_path / "out",
+        tmp_path / "err",
+    )
+    mode = "auto" if landlock.abi() else "none"
+    child = await isolation.start(program, isolation.Confinement(mode=mode, writable=(tmp_path,), disk=20 << 20))
+    end = await child.wait()
+    await child.close()
+    assert end.exhausted == "it wrote more than 20 MiB"
+    assert exit_causes(end)[0] == "resource_exhausted_by_agent"
+    assert not alive(int((tmp_path / "child").read_text()))
 
 
 async def test_stop_is_polite_first(tmp_path):

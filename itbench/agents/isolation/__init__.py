@@ -27,11 +27,13 @@ _STOP_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How an agent's process ended: an exit code, a signal, or why it never started."""
+    """How an agent's process ended: an exit code, a signal, or why it never started or could not go on."""
 
     code: int | None = None
     signal: int | None = None
     not_started: str = ""
+    exhausted: str = ""
+    """What it used up, where it was ended for that."""
 
 
 def grade(mode: str) -> str:
@@ -75,7 +77,7 @@ class Child:
             elif message["event"] == "failed":
                 end = Exit(not_started=message["reason"])
             else:
-                end = Exit(code=message["code"], signal=message["signal"])
+                end = Exit(code=message["code"], signal=message["signal"], exhausted=message["exhausted"])
         await self._process.wait()
         self._ended.set_result(end)
 
@@ -158,6 +160,8 @@ async def start(program: Program, confinement: Confinement) -> Child:
         "cwd": str(program.cwd),
         "stdout": str(program.stdout),
         "stderr": str(program.stderr),
+        "written": [str(path) for path in (*confinement.writable, program.stdout, program.stderr)],
+        "disk": confinement.disk,
     }
     process = await start_program(
         sys.executable,

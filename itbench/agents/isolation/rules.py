@@ -35,6 +35,8 @@ class Confinement:
     """The workspace, the agent's home and its temporary folder."""
     ports: tuple[int, ...] = ()
     """TCP ports of the trial."""
+    disk: int = 4 << 30
+    """Bytes that all it writes may take."""
 
 
 def always_hidden(package: Path, home: Path | None = None) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import sys
 import time
 from types import ModuleType
@@ -22,6 +23,8 @@ from typing import Any, NoReturn
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 GRACE_S = 2.0
+LOOK_S = 1.0
+"""Wall seconds between looks at how much the agent has written; more where a look takes long."""
 _MAX_FILE = 1 << 30
 _MAX_DESCRIPTORS = 8192
 
@@ -116,11 +119,29 @@ def _kill_all() -> None:
             return
 
 
-class _Watch:
-    """Waits for the first of: the agent ends, the trial says stop, the trial is gone."""
+def _written(path: str) -> int:
+    """Bytes on disk below a path, links not followed; what vanishes meanwhile counts nothing."""
+    with contextlib.suppress(OSError):
+        total = os.lstat(path).st_blocks * 512
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            with os.scandir(path) as entries:
+                total += sum(_written(entry.path) for entry in entries)
+        return total
+    return 0
 
-    def __init__(self, agent: int) -> None:
-        self.agent = agent
+
+class _Watch:
+    """Waits for the first of: the agent ends, the trial says stop, the trial is gone, the agent has written too much.
+
+    Args:
+        agent: its process.
+        written: where it writes.
+        disk: how many bytes it may write there.
+    """
+
+    def __init__(self, agent: int, written: list[str], disk: int) -> None:
+        self.agent, self.written, self.disk = agent, written, disk
+        self._look_s, self._next = LOOK_S, 0.0
         self.status: int | None = None
         self.wake, write = os.pipe()
         os.set_blocking(write, False)
@@ -135,16 +156,30 @@ class _Watch:
                 if found[0] == self.agent:
                     self.status = found[1]
 
+    def _due(self) -> bool:
+        """Whether it is time to look again; a busy agent wakes the warden more often."""
+        return time.monotonic() >= self._next
+
+    def full(self) -> bool:
+        """Whether the agent has written more than it may."""
+        begun = time.monotonic()
+        total = sum(map(_written, self.written))
+        self._look_s = max(LOOK_S, 20 * (time.monotonic() - begun))
+        self._next = time.monotonic() + self._look_s
+        return total > self.disk
+
     def run(self, line: int, deadline: float | None = None) -> str:
-        """`ended`, `stop`, `gone` or `late`."""
+        """`ended`, `stop`, `gone`, `full` or `late`."""
         while True:
             self.reap()
             if self.status is not None:
                 return "ended"
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = self._look_s if deadline is None else max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select([line, self.wake] if deadline is None else [self.wake], [], [], left)
-            if not ready:
+            if not ready and deadline is not None:
                 return "late"
+            if deadline is None and self._due() and self.full():
+                return "full"
             if self.wake in ready and signal.SIGTERM in os.read(self.wake, 512):
                 return "gone"
             if line in ready:
@@ -188,7 +223,7 @@ def main() -> None:
     agent = _start(plan)
     if not agent:
         return
-    watch = _Watch(agent)
+    watch = _Watch(agent, plan["written"], plan["disk"])
     _say(event="started", pid=agent)
     why = watch.run(0)
     if why == "stop":
@@ -197,11 +232,9 @@ def main() -> None:
         watch.run(0, time.monotonic() + GRACE_S)
     status = watch.status
     _kill_all()
-    if status is None:
-        _say(event="ended", code=None, signal=int(signal.SIGKILL))
-    else:
-        code = os.waitstatus_to_exitcode(status)
-        _say(event="ended", code=code if code >= 0 else None, signal=-code if code < 0 else None)
+    exhausted = f"it wrote more than {plan['disk'] >> 20} MiB" if why == "full" else ""
+    code = -int(signal.SIGKILL) if status is None else os.waitstatus_to_exitcode(status)
+    _say(event="ended", code=code if code >= 0 else None, signal=-code if code < 0 else None, exhausted=exhausted)
 
 
 if __name__ == "__main__":
