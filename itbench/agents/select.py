@@ -5,6 +5,7 @@ from pathlib import Path
 
 from itbench.agents.base import Agent, HandOver, InProcess, Solve
 from itbench.agents.builtin import heuristic, saboteur, scripted
+from itbench.agents.builtin.replay import replay
 from itbench.agents.command import CommandAgent
 from itbench.agents.python import PATTERN, PythonAgent
 from itbench.core.errors import UsageError
@@ -44,6 +45,8 @@ def agent(name: str, cwd: Path) -> Agent:
         UsageError: no such agent; found out before anything is stood up.
     """
     head, _, argument = name.strip().partition(":")
+    if head == "replay":
+        return replay(cwd / argument)
     if head in _BUILTIN:
         if argument and head in ("nop", "saboteur", "heuristic"):
             raise UsageError(f"agent {head} takes no argument", seen=name)

@@ -23,6 +23,8 @@ VERBS: dict[str, str] = {
     "down": "end estates that `up` left running",
     "regrade": "grade the evidence of a run again",
     "report": "write the HTML report of a run",
+    "bundle": "a run as one file that others can check",
+    "verify": "does a bundle hold what its evidence says?",
     "compare": "two agents on the same scenarios: which is better, and how sure that is",
     "plan": "how many scenarios and trials for which difference",
     "audit": "compliance checks on your own cluster, without an agent",
@@ -36,7 +38,7 @@ VERBS: dict[str, str] = {
 }
 """Each verb is the module of that name in `itbench.cli`, with `add_arguments(parser)` and `run(arguments) -> int`."""
 
-WORKING = ("run", "prove")
+WORKING = ("run", "prove", "verify")
 """Verbs that run trials: what those need is imported in another process while the verb itself is."""
 
 INSIDE = ("submit", "tool", "task")

@@ -91,8 +91,7 @@ class ClustersDriver:
     async def start(self) -> None:
         """Empty clusters."""
         seed, nodes = self.plan.seed, self.plan.scenario.environment.nodes
-        noise = seed * 1000 + self.plan.trial
-        self.world = World.create(None, seed=seed, nodes=nodes, noise_seed=noise, planes=self.names)
+        self.world = World.create(None, seed=seed, nodes=nodes, noise_seed=seed, planes=self.names)
         await self._open()
 
     async def _open(self) -> None:
@@ -206,6 +205,7 @@ class ClustersDriver:
         """The agent may read what makes pods, and its clock runs."""
         self._file("kubeconfig-agent", self._servers[VISIBLE].kubeconfig(AGENT, (AUDITORS,)))
         self._handed_over = self.pacer.now()
+        self.world.noise.seed = self.plan.noise_seed
         self.pacer.go()
 
     async def submit(self) -> None:

@@ -36,6 +36,11 @@ class Plan:
     kubeconfig: str = ""
     library: tuple[str, ...] = ()
 
+    @property
+    def noise_seed(self) -> int:
+        """Of the noise in telemetry from hand-over on; what is before is shared by all trials of a seed."""
+        return self.seed * 1000 + self.trial
+
 
 @dataclass
 class Records:

@@ -45,7 +45,7 @@ def driver_module(environment: EnvironmentSpec) -> str:
     return "itbench.run.clusters" if environment.app is None else "itbench.run.sre"
 
 
-SCRIPTED = ("nop", "oracle", "decoy", "saboteur", "constant", "heuristic")
+SCRIPTED = ("nop", "oracle", "decoy", "saboteur", "constant", "heuristic", "replay")
 
 
 def clock_for(job: Job) -> str:

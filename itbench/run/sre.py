@@ -69,7 +69,7 @@ class SreDriver:
             faults=scenario.faults,
             noise=scenario.noise,
             seed=plan.seed,
-            noise_seed=plan.seed * 1000 + plan.trial,
+            noise_seed=plan.noise_seed,
             clock=plan.clock,
         )
         self.environment = EmbeddedEnvironment(staging)

@@ -88,7 +88,7 @@ class EmbeddedEnvironment:
     async def start(self) -> None:
         """An empty cluster with its nodes, its doors and the identity that stages."""
         staging = self.staging
-        self.world = World.create(self.app, seed=staging.seed, nodes=staging.nodes, noise_seed=staging.noise_seed)
+        self.world = World.create(self.app, seed=staging.seed, nodes=staging.nodes, noise_seed=staging.seed)
         self._set_load(0.0)
         await self._open()
 
@@ -259,6 +259,7 @@ class EmbeddedEnvironment:
         """The agent's identity works and the clock runs."""
         namespace = self.app.namespace if self.app is not None else "default"
         self._write_kubeconfig("agent", AGENT, (f"oncall-{namespace}",))
+        self.world.noise.seed = self.staging.noise_seed
         self.pacer.go()
 
     async def end_agent(self) -> None:

@@ -44,7 +44,7 @@ class Staging:
         app: id of the app; empty for a bare cluster.
         load: requests per second by journey; those not named keep the app's own rate.
         load_factor: scales all rates.
-        noise_seed: seeds noise in telemetry and benign events after hand-over.
+        noise_seed: of the noise in telemetry from hand-over on; before, that of all trials is drawn by `seed`.
         clock: `live`, `scaled:N` or `stepped:S`.
     """
 

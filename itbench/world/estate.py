@@ -24,6 +24,7 @@ from itbench.world.door import Door
 from itbench.world.flow.engine import Flow
 from itbench.world.kubelet.state import PodState
 from itbench.world.levers import Levers
+from itbench.world.noise import Noise
 from itbench.world.probes import Sample
 from itbench.world.scrapes import Running, Scrapes
 from itbench.world.wiring import build
@@ -37,7 +38,7 @@ class World:
     """A simulated estate. Make one with `create` or `load`."""
 
     def __init__(self, app: App | None, seed: int, noise_seed: int, clusters: dict[str, Cluster]) -> None:
-        self.app, self.seed, self.noise_seed, self.clusters = app, seed, noise_seed, clusters
+        self.app, self.seed, self.noise, self.clusters = app, seed, Noise(noise_seed), clusters
         self.now = 0.0
         self.chaos = {name: Chaos(cluster) for name, cluster in clusters.items()}
         self.running: Running | None = None
@@ -49,7 +50,7 @@ class World:
             levers = Levers(app, net, clusters[main], flow, self.chaos[main].stolen)
             self.running = Running(app, net, flow, levers, clusters[main])
             clusters[main].health = self._health
-        self.scrapes = Scrapes(clusters, self.chaos, self.running, noise_seed)
+        self.scrapes = Scrapes(clusters, self.chaos, self.running, self.noise)
         self._doors = {
             name: Door(cluster, self.scrapes.logbook(name), self.scrapes.usage[name])
             for name, cluster in clusters.items()
@@ -221,7 +222,7 @@ class World:
         return {
             "app": self.app.model_dump(mode="json", by_alias=True) if self.app else None,
             "seed": self.seed,
-            "noise_seed": self.noise_seed,
+            "noise_seed": self.noise.seed,
             "now": self.now,
             "clusters": {name: cluster.save() for name, cluster in self.clusters.items()},
             "chaos": {name: each.save() for name, each in self.chaos.items()},

@@ -11,6 +11,7 @@ from itbench.core.documents.app import App, Log, Program
 from itbench.core.ids import digest
 from itbench.world.history import KINDS, History
 from itbench.world.kubelet.state import ContainerState, PodState, Run
+from itbench.world.noise import Noise
 from itbench.world.text import fill, log_line
 from itbench.world.wiring import Link, Net
 
@@ -34,11 +35,11 @@ class Logbook:
         app: formats and operations.
         net: which edges belong to which service.
         history: what happened.
-        seed: of the noise in telemetry.
+        noise: its seed, for telemetry.
     """
 
-    def __init__(self, app: App | None, net: Net | None, history: History | None, seed: int) -> None:
-        self.app, self.net, self.history, self.seed = app, net, history, seed
+    def __init__(self, app: App | None, net: Net | None, history: History | None, noise: Noise) -> None:
+        self.app, self.net, self.history, self.noise = app, net, history, noise
         self._made: dict[str, list[Link]] = {}
         self._answered: dict[str, list[Link]] = {}
         for link in net.links if net else ():
@@ -86,7 +87,7 @@ class Logbook:
             first = max(0, int((start - run.start) / item.every_s) - 1)
             number = first
             while run.start + number * item.every_s < end:
-                at = run.start + (number + _unit(self.seed, pod.uid, index, number)) * item.every_s
+                at = run.start + (number + _unit(self.noise.seed, pod.uid, index, number)) * item.every_s
                 if start <= at < end and at > run.start + 1.0:
                     yield at, log_line(log, at, item.message, item.level)
                 number += 1
@@ -147,9 +148,9 @@ class Logbook:
         self, pod: PodState, link: Link, kind: str, since: float, until: float, wanted: float, start: float, end: float
     ) -> list[float]:
         """When the lines of a period fall: as many as happened, at most a few; fractions are drawn."""
-        count = int(wanted) + (_unit(self.seed, pod.uid, link.index, kind, until, "n") < wanted - int(wanted))
+        count = int(wanted) + (_unit(self.noise.seed, pod.uid, link.index, kind, until, "n") < wanted - int(wanted))
         times = sorted(
-            LAG_S + since + (until - since) * _unit(self.seed, pod.uid, link.index, kind, until, i)
+            LAG_S + since + (until - since) * _unit(self.noise.seed, pod.uid, link.index, kind, until, i)
             for i in range(count)
         )
         return times[bisect_left(times, start) : bisect_left(times, end)]

@@ -17,6 +17,7 @@ from itbench.world.metrics.containers import ContainerMetrics
 from itbench.world.metrics.journeys import JourneyMetrics
 from itbench.world.metrics.services import ServiceMetrics
 from itbench.world.metrics.state import StateMetrics
+from itbench.world.noise import Noise
 from itbench.world.probes import Probes
 from itbench.world.usage import PERIOD_S, Usage
 from itbench.world.wiring import Net
@@ -41,13 +42,13 @@ class Scrapes:
         clusters: by plane name; the first one carries the app.
         chaos: by plane name.
         running: the app's parts, None without traffic.
-        seed: of the noise.
+        noise: its seed.
     """
 
     def __init__(
-        self, clusters: dict[str, Cluster], chaos: dict[str, Chaos], running: Running | None, seed: int
+        self, clusters: dict[str, Cluster], chaos: dict[str, Chaos], running: Running | None, noise: Noise
     ) -> None:
-        self.clusters, self.running, self.seed = clusters, running, seed
+        self.clusters, self.running, self.noise = clusters, running, noise
         self.usage: dict[str, Usage] = {}
         for name, cluster in clusters.items():
             mine = running if running is not None and running.cluster is cluster else None
@@ -64,21 +65,21 @@ class Scrapes:
         self.metrics, self.rules = metrics, rules
         self._state = [StateMetrics(metrics, cluster.objects, name) for name, cluster in self.clusters.items()]
         self._containers = [
-            ContainerMetrics(metrics, cluster, self.usage[name], self.seed) for name, cluster in self.clusters.items()
+            ContainerMetrics(metrics, cluster, self.usage[name], self.noise) for name, cluster in self.clusters.items()
         ]
         self._services: ServiceMetrics | None = None
         self._journeys: JourneyMetrics | None = None
         if self.running is not None:
             it = self.running
-            self._services = ServiceMetrics(metrics, it.app, it.net, it.meter, it.levers, it.cluster, self.seed)
-            self._journeys = JourneyMetrics(metrics, it.probes, it.app.namespace, self.seed)
+            self._services = ServiceMetrics(metrics, it.app, it.net, it.meter, it.levers, it.cluster, self.noise)
+            self._journeys = JourneyMetrics(metrics, it.probes, it.app.namespace, self.noise)
 
     def logbook(self, name: str) -> Logbook:
         """The log lines of one cluster."""
         it = self.running
         if it is None or self.clusters[name] is not it.cluster:
-            return Logbook(None, None, None, self.seed)
-        return Logbook(it.app, it.net, it.history, self.seed)
+            return Logbook(None, None, None, self.noise)
+        return Logbook(it.app, it.net, it.history, self.noise)
 
     def due(self) -> float:
         """World second of the next measurement."""

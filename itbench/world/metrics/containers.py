@@ -14,6 +14,7 @@ from itbench.world.kubelet.nodes import CORES, MEMORY_KI
 from itbench.world.kubelet.state import PodState
 from itbench.world.levers import cpu_limit
 from itbench.world.metrics.sheet import Layout, Sheet
+from itbench.world.noise import Noise
 from itbench.world.process import memory_limit_mb
 from itbench.world.usage import Usage
 
@@ -78,10 +79,10 @@ def _container(pod: PodState, name: str, spec: Obj) -> _Container:
 class ContainerMetrics:
     """The exporter of one cluster."""
 
-    def __init__(self, store: MetricStore, cluster: Cluster, usage: Usage, seed: int) -> None:
+    def __init__(self, store: MetricStore, cluster: Cluster, usage: Usage, noise: Noise) -> None:
         suffix = "" if cluster.plane.name == "main" else f"/{cluster.plane.name}"
         self._sheet = Sheet(store, f"kubelet{suffix}")
-        self._cluster, self._usage, self._seed = cluster, usage, seed
+        self._cluster, self._usage, self._noise = cluster, usage, noise
         self._known: dict[str, _Container] = {}
         self._listed: list[_Container] = []
         self._layout = Layout(())
@@ -90,7 +91,7 @@ class ContainerMetrics:
 
     def scrape(self, now: float) -> None:
         """One scrape."""
-        rng = np.random.default_rng([self._seed, int(now * 1000), 1])
+        rng = np.random.default_rng([self._noise.seed, int(now * 1000), 1])
         listed: list[_Container] = []
         values: list[float] = []
         for pod in self._cluster.kubelets.pods.values():

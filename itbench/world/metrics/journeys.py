@@ -8,6 +8,7 @@ from itbench.telemetry.labels import Labels, freeze
 from itbench.telemetry.metrics import MetricStore
 from itbench.world.flow.engine import BOUNDS_S
 from itbench.world.metrics.sheet import Layout, Sheet
+from itbench.world.noise import Noise
 from itbench.world.probes import Probes
 
 LE = [f"{bound:g}" for bound in BOUNDS_S] + ["+Inf"]
@@ -20,11 +21,11 @@ class JourneyMetrics:
         store: where samples go.
         probes: what was measured.
         namespace: of the app, as a label.
-        seed: of the noise.
+        noise: its seed.
     """
 
-    def __init__(self, store: MetricStore, probes: Probes, namespace: str, seed: int) -> None:
-        self._sheet, self._probes, self._seed = Sheet(store, "journeys"), probes, seed
+    def __init__(self, store: MetricStore, probes: Probes, namespace: str, noise: Noise) -> None:
+        self._sheet, self._probes, self._noise = Sheet(store, "journeys"), probes, noise
         self._base = {"job": "journey-probes", "instance": "probes:9115", "namespace": namespace}
         # Counts by journey: that went well, that did not, and by latency.
         self._last = np.zeros((len(probes.totals), 2 + len(LE)))
@@ -34,7 +35,7 @@ class JourneyMetrics:
 
     def scrape(self, now: float) -> None:
         """One scrape: counts drawn around what was measured exactly."""
-        rng = np.random.default_rng([self._seed, int(now * 1000), 3])
+        rng = np.random.default_rng([self._noise.seed, int(now * 1000), 3])
         totals = list(self._probes.totals.values())
         exact = np.array([[each.ok, each.failed, *each.buckets.tolist()] for each in totals])
         delta = np.maximum(exact - self._last, 0.0)

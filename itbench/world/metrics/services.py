@@ -21,6 +21,7 @@ from itbench.world.flow.engine import BOUNDS_S
 from itbench.world.levers import Levers
 from itbench.world.meter import Meter
 from itbench.world.metrics.sheet import Layout, Row, Sheet
+from itbench.world.noise import Noise
 from itbench.world.wiring import Link, Net
 
 Floats = NDArray[np.float64]
@@ -62,13 +63,13 @@ class ServiceMetrics:
         flow: what is measured.
         levers: which pod has which slot.
         cluster: pods by uid.
-        seed: of the noise.
+        noise: its seed.
     """
 
     def __init__(
-        self, store: MetricStore, app: App, net: Net, flow: Meter, levers: Levers, cluster: Cluster, seed: int
+        self, store: MetricStore, app: App, net: Net, flow: Meter, levers: Levers, cluster: Cluster, noise: Noise
     ) -> None:
-        self.app, self.net, self.flow, self.levers, self.cluster, self.seed = app, net, flow, levers, cluster, seed
+        self.app, self.net, self.flow, self.levers, self.cluster, self.noise = app, net, flow, levers, cluster, noise
         self._sheet = Sheet(store, f"app/{app.id}")
         edges, buckets = len(net.links), len(BOUNDS_S) + 1
         self._last = np.zeros((len(COUNTS), edges))
@@ -105,7 +106,7 @@ class ServiceMetrics:
 
     def _count(self, now: float) -> None:
         """Add what happened since the last scrape, drawn around the exact amounts."""
-        rng = np.random.default_rng([self.seed, int(now * 1000), 2])
+        rng = np.random.default_rng([self.noise.seed, int(now * 1000), 2])
         counters = self.flow.counters()
         exact = np.array([counters[name] for name in COUNTS])
         hist = self.flow.latency_buckets(server=True)
