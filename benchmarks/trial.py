@@ -29,9 +29,12 @@ WORLD = """
 import gc, re, sys, time
 from pathlib import Path
 from itbench.core import codec
-from itbench.run.forged import NEW_OBJECTS
+from itbench.run import forged
 from itbench.world.estate import World
-gc.set_threshold(NEW_OBJECTS)  # as in a worker
+for name in forged.COMMON:  # as in a worker
+    forged._import(name)
+gc.freeze()
+gc.set_threshold(forged.NEW_OBJECTS)
 saved = codec.loads(Path(sys.argv[1]).read_bytes())
 begin = time.process_time()
 world = World.load(saved["driver"]["environment"]["world"])

@@ -1,7 +1,8 @@
 """What a trial leaves on disk while it runs: phases to go on from after a crash, earlier attempts, secrets that must not stay.
 
-From the agent's end on, each phase is kept in the private folder; a trial that is started again in the same folder goes on from
-the last one. Before that a crash costs the attempt: its files move to `attempts/<n>/` and a new one begins. Called by `trial`.
+From the agent's end on, each phase that took its time is kept in the private folder; a trial that is started again in the same
+folder goes on from the last one. Before that a crash costs the attempt: its files move to `attempts/<n>/` and a new one begins.
+Called by `trial`.
 """
 
 import contextlib
