@@ -157,6 +157,10 @@ async def _kubectl(step: Kubectl, tools: Tools) -> ToolResult:
     return await tools.call("kubectl", {"command": _words(step.value)} | stdin)
 
 
+_SERVERS = re.compile(r"^  creationTimestamp: .*\n|^status:\n(?:[ -].*\n?)*", re.MULTILINE)
+"""What only the server says of an object: left out when it is written back, for its times are those of the wall."""
+
+
 async def _edit(step: Edit, tools: Tools) -> ToolResult:
     kind, *namespace, name = step.value.split("/")
     place = ["-n", namespace[0]] if namespace else []
@@ -168,7 +172,7 @@ async def _edit(step: Edit, tools: Tools) -> ToolResult:
         text, made = re.subn(change.find, change.replace, text, count=1, flags=re.DOTALL)
         if not made:
             return ToolResult(f"nothing in {step.value} matches {change.find!r}", ok=False)
-    return await tools.call("kubectl", {"command": ["replace", *place, "-f", "-"], "stdin": text})
+    return await tools.call("kubectl", {"command": ["replace", *place, "-f", "-"], "stdin": _SERVERS.sub("", text)})
 
 
 async def _aws(step: Aws, tools: Tools) -> ToolResult:

@@ -229,6 +229,25 @@ async def test_an_edit_changes_what_it_read_and_replaces_the_object_by_it():
     assert sent[1] == {"command": ["replace", "-n", "shop", "-f", "-"], "stdin": "a: 2\nb: 1\nc: 1\n"}
 
 
+async def test_an_edit_writes_back_nothing_that_is_of_the_wall_clock():
+    """Equal trials must leave equal evidence; the times of the object's own parts are texts like any other and stay."""
+    sent = []
+    text = (
+        'kind: X\nmetadata:\n  creationTimestamp: "2026-01-01T00:00:00Z"\n  name: a\n'
+        "spec:\n  template:\n    metadata:\n      creationTimestamp: null\n"
+        'status:\n  conditions:\n  - lastHeartbeatTime: "2026-01-01T00:00:00Z"\n    type: Ready\n'
+    )
+
+    class Tools(FakeTools):
+        async def call(self, name, arguments=None):
+            sent.append(arguments)
+            return ToolResult(text)
+
+    await execute([entry("edit", {"value": "node/a", "changes": [{"find": "kind: X", "replace": "kind: Y"}]})], Tools())
+    head = "kind: Y\nmetadata:\n  name: a\nspec:\n  template:\n"
+    assert sent[1]["stdin"] == head + "    metadata:\n      creationTimestamp: null\n"
+
+
 async def test_an_edit_that_matches_nothing_fails_and_replaces_nothing():
     """A script that did not do what it says shows nothing."""
     tools = FakeTools({"get": ToolResult("a: 1\n")})
