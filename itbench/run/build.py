@@ -101,7 +101,7 @@ def hidden_folders(library: Library, base: Path, cwd: Path) -> tuple[Path, ...]:
     parts = [
         root / part
         for root in library.roots
-        for part in ("scenarios", "playbooks", "metrics", "suites", "tests", "runs")
+        for part in ("scenarios", "playbooks", "metrics", "suites", "tests", "docs", ".git", "runs")
     ]
     parts.append(cwd / "runs")
     run = base.parents[3] if len(base.parents) > 3 else base

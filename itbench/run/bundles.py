@@ -212,6 +212,8 @@ def _trial(folder: TrialFolder, document: RunDocument, library: Library) -> Iter
     if who != (result.scenario, result.seed, result.trial) or _place(result, folder) != folder.path:
         yield f"the evidence is that of another trial: {who[0]}, seed {who[1]}, trial {who[2]}"
         return
+    if result.isolation == "none":
+        yield "the agent was not isolated (--isolation none)"
     yield from _order(evidence)
     yield from _told_twice(evidence, steps)
     yield from _regraded(result, evidence, document, library)

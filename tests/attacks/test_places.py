@@ -39,7 +39,8 @@ def test_no_hidden_place_is_below_a_readable_one(run):
     assert not [path for path in shown if path.startswith((str(run.parents[3]), str(user / "runs")))]
     confinement = isolation.Confinement(hidden=hidden, writable=(run / "workspace",))
     root = Library().roots[-1]
-    for place in (root / "scenarios", root / "playbooks", root / "metrics", cache_home(), run, run.parents[3]):
+    parts = ("scenarios", "playbooks", "metrics", "suites", "tests", "docs", ".git")
+    for place in (*(root / part for part in parts if (root / part).exists()), cache_home(), run, run.parents[3]):
         above = {str(place), *map(str, place.parents)}
         assert not above & {*readable_paths(confinement), *writable_paths(confinement)}
 

@@ -83,6 +83,10 @@ def _excuse(run):
     change(run / TRIAL.replace("oracle", "nop") / "result.json", outcome="invalid", cause="stage_failed")
 
 
+def _isolation(run):
+    change(run / TRIAL / "result.json", isolation="none")
+
+
 def _family(run):
     change(run / TRIAL / "result.json", family="another")
 
@@ -130,6 +134,7 @@ def _seed(run):
         (_check, "checks differ"),
         (_excuse, "cause, outcome differ"),
         (_family, "family differ"),
+        (_isolation, "the agent was not isolated"),
         (_other_trial, "trajectory and evidence tell of different calls"),
         (_whole_trial, "the evidence is that of another trial"),
         (_calls, "trajectory and evidence tell of different calls"),
