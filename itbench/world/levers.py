@@ -312,7 +312,14 @@ class Levers:
         if link.call is None and not link.topic:
             entry = self.app.journeys[link.journey].entry
             assert entry is not None, "journeys without entry have no edges"
-            shares: list[tuple[Member | None, str, int]] = [(None, f"{entry.service}.{self.app.namespace}", entry.port)]
+            service, port = entry.service, entry.port
+            if entry.ingress is not None:
+                backend = self.cluster.net.backend(self.app.namespace, entry.ingress, entry.path)
+                if backend is None:
+                    defects.spoil(1.0, f"404 from ingress {entry.ingress}: no rule for {entry.path}")
+                    return
+                service, port = backend
+            shares: list[tuple[Member | None, str, int]] = [(None, f"{service}.{self.app.namespace}", port)]
         else:
             address = link.call.address if link.call else self._consumption(link)
             shares = [(m, *locate(address, m.container.settings)) for m in callers]

@@ -17,6 +17,7 @@ WATCHED = (
     "secrets",
     "endpointslices.discovery.k8s.io",
     "networkpolicies.networking.k8s.io",
+    "ingresses.networking.k8s.io",
     "deployments.apps",
     "replicasets.apps",
     "stresschaos.chaos-mesh.org",
@@ -34,6 +35,7 @@ WATCHED = (
 
 SLICES = "endpointslices.discovery.k8s.io"
 POLICIES = "networkpolicies.networking.k8s.io"
+INGRESSES = "ingresses.networking.k8s.io"
 SERVICE_LABEL = "kubernetes.io/service-name"
 
 Key = tuple[str, str]

@@ -11,7 +11,7 @@ from typing import Literal
 from itbench.kube.client import Obj
 from itbench.kube.selectors import matches
 from itbench.world import dns
-from itbench.world.objects import POLICIES, Objects, key_of
+from itbench.world.objects import INGRESSES, POLICIES, Objects, key_of
 
 Verdict = Literal["ok", "refused", "timeout", "nxdomain", "denied", "tls"]
 CLUSTER_DOMAIN = "cluster.local"
@@ -143,6 +143,24 @@ class Net:
         if pod is None or not (pod.get("status") or {}).get("podIP"):
             return None
         return pod if len(parts) == 1 or pod["spec"].get("subdomain") == parts[1] else None
+
+    def backend(self, namespace: str, name: str, path: str) -> tuple[str, int] | None:
+        """The Service and port to which an Ingress sends a path; None where it is missing or no rule fits."""
+        spec = (self.objects.get(INGRESSES, namespace, name) or {}).get("spec") or {}
+        rules = [item for rule in spec.get("rules") or () for item in (rule.get("http") or {}).get("paths") or ()]
+        fitting = [item for item in rules if _covers(item, path)]
+        best = max(
+            fitting, key=lambda item: (item.get("pathType") == "Exact", len(item.get("path") or "/")), default=None
+        )
+        chosen = (best["backend"] if best else spec.get("defaultBackend") or {}).get("service")
+        if chosen is None:
+            return None
+        port = chosen.get("port") or {}
+        if "number" in port:
+            return chosen["name"], int(port["number"])
+        service = self.objects.get("services", namespace, chosen["name"]) or {"spec": {}}
+        named = {item.get("name"): item["port"] for item in service["spec"].get("ports") or ()}
+        return chosen["name"], int(named.get(port.get("name"), 0))
 
     # ---- kinds of destination
 
@@ -279,6 +297,15 @@ class Net:
         elif home != namespace:
             return False
         return "podSelector" not in peer or matches(peer["podSelector"], pod["metadata"].get("labels"))
+
+
+def _covers(rule: Obj, path: str) -> bool:
+    """Whether a path rule of an Ingress fits: all of it (Exact), or whole elements from the left."""
+    own = rule.get("path") or "/"
+    if rule.get("pathType") == "Exact":
+        return path == own
+    elements = [part for part in own.split("/") if part]
+    return [part for part in path.split("/") if part][: len(elements)] == elements
 
 
 def _is_address(host: str) -> bool:

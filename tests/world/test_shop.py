@@ -113,10 +113,10 @@ def hotel() -> dict[str, Any]:
         ("mongodb-geo", set()),
         ("recommendation", {"recommend"}),
         ("user", {"reserve", "login"}),
-        ("mongodb-rate", {"search"}),
+        ("mongodb-rate", {"search", "mobile"}),
         ("memcached-rate", set()),
-        ("profile", {"search", "recommend"}),
-        ("frontend", {"search", "recommend", "reserve", "login"}),
+        ("profile", {"search", "recommend", "mobile"}),
+        ("frontend", {"search", "recommend", "reserve", "login", "mobile"}),
     ],
 )
 def test_a_lost_part_of_the_hotel_breaks_exactly_the_journeys_that_need_it(
@@ -194,3 +194,23 @@ def test_a_name_that_the_dns_servers_deny_is_lost_once_they_have_read_so_and_com
     client.patch("deployments.apps", "coredns", "kube-system", {"spec": {"replicas": 0}})
     world.advance(world.now + 30)
     assert broken(world, 20) == {"page"}
+
+
+def test_users_come_by_the_rules_of_the_ingress_as_they_are_now(hotel: dict[str, Any]) -> None:
+    world = World.load(hotel)
+    client = client_of(world)
+    paths = client.get("ingresses.networking.k8s.io", "hotel-ingress", "hotel")["spec"]["rules"][0]["http"]["paths"]
+    wrong = {**paths[0], "backend": {"service": {"name": "recommendation", "port": {"number": 8085}}}}
+    for rules, journeys in (
+        ([wrong, paths[1]], {"mobile"}),
+        ([paths[1]], set()),
+        ([paths[0]], {"search", "recommend", "reserve", "login"}),
+    ):
+        client.patch(
+            "ingresses.networking.k8s.io", "hotel-ingress", "hotel", {"spec": {"rules": [{"http": {"paths": rules}}]}}
+        )
+        world.advance(world.now + 10)
+        assert broken(world, 20) == journeys
+    client.delete("ingresses.networking.k8s.io", "hotel-ingress", "hotel")
+    world.advance(world.now + 10)
+    assert broken(world, 20) == {"search", "recommend", "reserve", "login", "mobile"}

@@ -400,10 +400,15 @@ class Edge(Document):
 
 
 class Entry(Document):
-    """Where users come in: the Service they reach, the workload behind it, and the operation."""
+    """Where users come in: the Service they reach, the workload behind it, and the operation.
+
+    With `ingress` they come by the Ingress of that name, which sends `path` to whatever Service its rules name now.
+    """
 
     service: str
     port: int
+    ingress: str | None = None
+    path: str = "/"
     workload: Workload
     operation: str
 
