@@ -1,12 +1,10 @@
-"""kr8s and a kopf operator work unmodified; skipped where they are not installed (they are no dependencies)."""
+"""kr8s and a kopf operator work unmodified."""
 
 import asyncio
 import os
 import sys
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 OPERATOR = """
 import kopf
@@ -78,7 +76,6 @@ async def _run(*argv: str, cwd: Path, **more: str) -> asyncio.subprocess.Process
 
 async def test_kr8s_works_a_deployment(site: Any, tmp_path: Path) -> None:
     """Create, wait, scale, list by label, exec, label, delete."""
-    pytest.importorskip("kr8s")
     (tmp_path / "kubeconfig").write_text(site.server.kubeconfig("admin"))
     (tmp_path / "work.py").write_text(KR8S.replace("__BODY__", repr(DEPLOYMENT)))
     process = await _run("work.py", str(tmp_path / "kubeconfig"), cwd=tmp_path)
@@ -88,7 +85,6 @@ async def test_kr8s_works_a_deployment(site: Any, tmp_path: Path) -> None:
 
 async def test_a_kopf_operator_sees_what_is_created_and_changed(site: Any, tmp_path: Path) -> None:
     """Its handlers run, its patches and its own annotations stay."""
-    pytest.importorskip("kopf")
     config = tmp_path / "kubeconfig"
     config.write_text(site.server.kubeconfig("admin"))
     (tmp_path / "robot.py").write_text(OPERATOR)
