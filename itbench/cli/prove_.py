@@ -18,6 +18,7 @@ from itbench.cli.progress import Progress
 from itbench.core.documents.base import MAX_SEED
 from itbench.core.errors import UsageError
 from itbench.run.forge import Forge
+from itbench.run.home import ready_cache
 from itbench.run.jobs import Job, driver_module
 from itbench.run.pool import run_job, run_jobs
 from itbench.run.prove import Claim, Shown, claims, judge, narrowed
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prove, print the table, give the exit code."""
+    ready_cache()
     where = library(arguments)
     ids = select(where, arguments.ids, domain=arguments.domain)
     try:

@@ -24,6 +24,7 @@ from itbench.core.documents.scenario import Scenario
 from itbench.core.errors import UsageError
 from itbench.run.files import locked
 from itbench.run.forge import Forge
+from itbench.run.home import ready_cache
 from itbench.run.jobs import Job, driver_module
 from itbench.run.known import check_agent
 from itbench.run.pool import run_jobs
@@ -74,6 +75,7 @@ def _add_manner(how: argparse._ArgumentGroup) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run all trials; returns the exit code."""
     _check_numbers(arguments)
+    ready_cache()
     todo = _resumed(arguments) if arguments.resume else _new(arguments)
     with locked(todo.folder.path):
         jobs = todo.jobs(str(Path.cwd()))

@@ -15,6 +15,7 @@ from typing import Any
 from itbench.cli.common import add_json, add_library, bounded, clock, dump, library, table
 from itbench.core.documents.base import MAX_SEED
 from itbench.run.estates import Estate, await_verdict, start
+from itbench.run.home import ready_cache
 from itbench.run.jobs import Job
 
 SHOWN = {
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Start the estate and print where it is."""
+    ready_cache()
     library(arguments).scenario(arguments.id)
     job = Job(
         scenario=arguments.id,

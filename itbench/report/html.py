@@ -57,9 +57,15 @@ def show_name(name: str) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Labelled values side by side."""
-    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
+    """Headline facts as cards: what comes before the first bracket, comma or semicolon large, the rest small beneath."""
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{_fact(value)}</dd></div>" for name, value in pairs)
     return f'<dl class="facts">{cells}</dl>' if cells else ""
+
+
+def _fact(value: str) -> str:
+    at = min((found for mark in (" [", ", ", "; ") if (found := value.find(mark)) > 0), default=len(value))
+    rest = value[at:].lstrip(",; ")
+    return f"{escape(value[:at])}<small>{escape(rest)}</small>" if rest else escape(value)
 
 
 def _checks(view: TrialView) -> str:

@@ -24,10 +24,11 @@ header { display: flex; gap: 20px; align-items: flex-start; justify-content: spa
   white-space: nowrap; }
 .badge.small { font-size: 13px; border-width: 1.5px; padding: 0 8px; }
 .pass { color: var(--good); } .fail { color: var(--bad); } .invalid { color: var(--warn); }
-.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 10px; margin: 20px 0 0; padding: 0; }
+.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 10px; margin: 20px 0 0; padding: 0; }
 .facts div { background: var(--card); border: 1px solid var(--rule); border-radius: 8px; padding: 8px 12px; min-width: 0; }
 .facts dt { color: var(--muted); font-size: 12.5px; } .facts dd { margin: 0; font-size: 17px; font-weight: 600;
   overflow-wrap: anywhere; }
+.facts small { display: block; font-size: 12.5px; font-weight: 400; color: var(--muted); }
 .scroll { overflow-x: auto; } .scroll:focus-visible { outline: 2px solid var(--blue); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 caption { text-align: left; color: var(--muted); font-size: 13px; padding-bottom: 4px; }

@@ -397,6 +397,19 @@ def test_keys_are_hidden_in_the_users_home_whatever_home_says(tmp_path, monkeypa
     assert {tmp_path / ".ssh", real / ".ssh", real / ".cache" / "itbench"} <= set(hidden)
 
 
+@pytest.mark.parametrize(
+    "key", [".netrc", ".npmrc", ".git-credentials", ".config/gcloud/x", ".config/gh/hosts.yml", ".docker/config.json"]
+)
+def test_where_programs_keep_keys_is_hidden_and_what_lies_beside_is_not(tmp_path, key):
+    """Keys of clouds, registries and forges are as hidden as those of kubectl and ssh."""
+    for name in (key, ".config/mine/settings"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    seen = rules.visible(isolation.always_hidden(PACKAGE, home=tmp_path), tmp_path)
+    assert not [path for path in seen if (tmp_path / key).is_relative_to(path)]
+    assert [path for path in seen if (tmp_path / ".config/mine/settings").is_relative_to(path)]
+
+
 @needs_landlock
 async def test_programs_that_tools_start_have_no_more_rights_than_the_agent(tmp_path):
     """The wrapper confines any argv, passes input, output and exit code, and is nothing where isolation is `none`."""

@@ -1,5 +1,6 @@
 """The command line's own manners."""
 
+import os
 import subprocess
 import sys
 
@@ -110,3 +111,16 @@ def test_a_file_that_is_no_kubeconfig_is_bad_usage_in_one_line(raw, tmp_path, ca
     assert cli.main(["audit", "--profile", "cis-k8s", "--kubeconfig", str(file)]) == 2
     said = capsys.readouterr().err
     assert said.startswith("itbench audit: not a kubeconfig: ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", [["run", "sre-1"], ["prove", "sre-1"], ["up", "sre-1"]])
+def test_a_cache_that_cannot_be_used_is_said_before_anything_is_stood_up(tmp_path, verb):
+    """One line with the folder, the reason and what to do."""
+    (tmp_path / "file").write_text("")
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "file")}
+    command = [sys.executable, "-m", "itbench.cli.main", *verb]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert f"cannot use the cache folder: '{tmp_path / 'file' / 'itbench'}'" in done.stderr
+    assert "Not a directory; set XDG_CACHE_HOME" in done.stderr and done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

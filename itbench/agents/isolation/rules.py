@@ -18,7 +18,13 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _PROC = ("cpuinfo", "meminfo", "stat", "uptime", "loadavg", "version", "filesystems", "sys")
 """Of /proc only what programs need to know the machine: other processes' command lines name scenarios."""
 _SHARED = ("/tmp", "/var/tmp", "/dev", "/proc", "/run/user")
-_HOME = (".kube", ".aws", ".ssh", ".gnupg", ".cache/itbench", ".cache/uv", ".cache/pip", ".bash_history")
+_KEYS = (
+    *(".kube", ".aws", ".ssh", ".gnupg", ".azure", ".docker", ".oci", ".terraform.d", ".password-store"),
+    *(".config/gcloud", ".config/gh", ".config/containers", ".config/git/credentials"),
+    *(".netrc", ".git-credentials", ".npmrc", ".pypirc", ".pgpass", ".vault-token"),
+)
+"""Where programs keep keys in a home by default."""
+_HOME = (*_KEYS, ".cache/itbench", ".cache/uv", ".cache/pip", ".bash_history")
 
 
 @dataclass(frozen=True, slots=True)
