@@ -60,6 +60,8 @@ def _print(results: list[Result], todo: Run, report: str, reference: bool) -> No
 def _why(result: Result) -> str:
     if result.outcome == "pass":
         return "all checks held"
+    if result.outcome == "invalid" and result.detail:
+        return shorten(f"{result.cause}: {result.detail}", 120, placeholder=" ...")
     failed = [check.name for check in result.checks if not check.passed]
     parts = ([result.cause] if result.cause != "checks" else []) + failed
     return shorten(", ".join(parts) or result.detail, 70, placeholder=" ...")
