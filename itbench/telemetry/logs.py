@@ -221,8 +221,8 @@ def _seconds(text: str) -> float:
 
 
 def is_metric_query(text: str) -> bool:
-    """Whether a query counts lines instead of showing them."""
-    return _COUNTED.search(text) is not None
+    """Whether a query counts lines instead of showing them; what begins with a selector shows them, whatever its filters say."""
+    return not text.lstrip().startswith("{") and _COUNTED.search(text) is not None
 
 
 def _rewrite(text: str) -> tuple[str, list[_Counted]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from itbench.core.clock import from_unix, unix
 from itbench.telemetry.labels import Labels, freeze
-from itbench.telemetry.logs import count_lines, find_lines, parse_logs
+from itbench.telemetry.logs import count_lines, find_lines, is_metric_query, parse_logs
 from itbench.telemetry.loki import loki_app
 from itbench.telemetry.promql import QueryError
 
@@ -197,3 +197,17 @@ async def test_times_in_lines_are_those_of_their_stamps() -> None:
         _, answer = await fetch(client, "query_range", query='{app="pay"}')
     ((_, text),) = answer["data"]["result"][0]["values"]
     assert text == '{"time":"2026-01-23T21:47:40.250000Z"}'
+
+
+@pytest.mark.parametrize(
+    ("query", "counts"),
+    [
+        ('{app="a"} |= "rate("', False),
+        ('  {app="a"} |~ "count_over_time({"', False),
+        ('count_over_time({app="a"}[1m])', True),
+        ('sum by (app) (rate({app="a"} |= "x"[5m]))', True),
+    ],
+)
+def test_a_filter_that_speaks_of_a_function_makes_no_metric_query(query, counts):
+    """What is shown and what is counted is told by how the query begins."""
+    assert is_metric_query(query) == counts
